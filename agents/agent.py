@@ -129,8 +129,8 @@ class Agent(BaseAgent, ABC):
     ``clickgym run --agents module:Class``. An agent sees only the arguments of these methods, never
     the click model, the best list or ``info``.
 
-    If users come back for several sessions and then leave for good, an agent that remembers users
-    also needs the method `leave`.
+    If users come back for several sessions and then leave for good, an agent that remembers its
+    users must also define the method `leave`.
 
     Example:
         >>> class Rotate(Agent):
@@ -175,16 +175,17 @@ class Agent(BaseAgent, ABC):
         Args:
             observation: the observation that was passed to `rank`.
             ranking: ``(K,)`` the list that was shown, as returned by `rank`.
-            clicks: ``(K,)`` 0 or 1 for each position. The runner passes int64, which counts.
+            clicks: ``(K,)`` 0 or 1 for each position. The runner passes an int64 array.
             reward: the realised reward.
         """
 
     def leave(self) -> None:
-        """Forget the user, who has left for good; the next session is another user's first.
+        """Forget the user, who has left for good; the next session is the first session of another
+        user.
 
-        Called after `update` if ``env.step`` returned ``terminated`` or ``truncated``, and once
-        before the first session. The observation of the next `rank` does not follow from the last
-        list, so do not bootstrap from it.
+        The runner calls this method after `update` if ``env.step`` returned ``terminated`` or
+        ``truncated``, and once before the first session. The next observation does not result from
+        the last list, so do not bootstrap from the next observation.
         """
 
     def __repr__(self) -> str:

@@ -30,7 +30,8 @@ EXACT = 1e-9
 def check_click_model(model: type[ClickModel]) -> None:
     """Check that a click model is complete and consistent.
 
-    The function returns nothing, or raises an error that names the first fault. It checks that
+    The function returns None if the model passes, and otherwise raises an error that names the
+    first fault. It checks that
 
     - no kernel uses an index out of range;
     - ``sample`` draws with the probabilities of ``marginals`` and ``expected``, in 40,000 sessions,

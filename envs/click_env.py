@@ -24,10 +24,10 @@ INT64 = np.dtype(np.int64)
 class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     """Simulated users as a Gymnasium environment: show a ranked list, and observe the clicks.
 
-    `gym.make` with one of the registered ids (``PBMRank-v0``, ...) is the usual way to get one. Use
-    the class if you already have a click model. Users who change (`PiecewiseStationaryModel`) need
-    no other interface. With a `ContextualModel`, the observation also contains the features of the
-    candidates, and with a `CascadeMDP` the state of the user.
+    You usually create this environment with `gym.make` and one of the registered ids
+    (``PBMRank-v0``, ...). Use the class if you already have a click model. Users who change
+    (`PiecewiseStationaryModel`) have the same interface. With a `ContextualModel`, the observation
+    also contains the features of the candidates, and with a `CascadeMDP` the state of the user.
 
     Args:
         model: the simulated users, for example a click model; or the short name of a click model or
@@ -41,8 +41,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         form: ``""``, ``"NonStationary"``, ``"Contextual"`` or ``"Queries"``, if ``model`` is a
             name.
         n_positions: K, the length of a list; by default as in the instance or the parameters.
-        reference: ``(K,)`` a list against which to measure regret, in place of the best one (see
-            `ClickModel.optimal_ranking`, which raises an error if the search would be too large).
+        reference: ``(K,)`` a list to measure regret against, in place of the best list (see
+            `ClickModel.optimal_ranking`, which raises an error if the search for the best list
+            would be too large).
         render_mode: None, ``"ansi"`` (`render` returns text) or ``"rgb_array"`` (a picture).
         **parameters: the parameters of the named model, if there is no instance. ``name="my shop"``
             names these users in tables.

@@ -85,16 +85,17 @@ ENVIRONMENTS: dict[str, Environment] = {}
 
 
 def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
-    """Register the environments of a click model: its id, and this id with the prefixes
+    """Register the environments for a click model: the id itself, and the id with the prefixes
     ``NonStationary``, ``Contextual`` and ``Queries``.
 
-    A model without attraction has no contextual form, and users that are not a click model have
-    only the id. An episode ends after 1,000 sessions (``NonStationary``: 100,000), or when its user
-    leaves for good. If ``model`` is a name, the class is imported only when an environment is made,
-    and ``gym.make`` then raises an error for a form that the class does not have.
+    There is no contextual environment for a click model without attraction, and only the id itself
+    is registered for users that are not a click model. An episode ends after 1,000 sessions
+    (``NonStationary``: 100,000), or when its user leaves for good. If ``model`` is a name, the
+    class is imported only when an environment is created, and ``gym.make`` then raises an error if
+    the class does not support the prefix.
 
     Args:
-        env_id: an id of Gymnasium with a version, such as ``"MyRank-v0"``.
+        env_id: a Gymnasium id with a version, such as ``"MyRank-v0"``.
         model: ``"module:Class"``; or a class that can be imported from its module; or the short
             name of a click model.
 

@@ -42,10 +42,10 @@ class Result:
     Attributes:
         env, instance, agent: the names of the environment (with its arguments, as in
             ``"PBMRank-v0:reward=any_click"``), of the instance and of the agent.
-        seed: the seed of the users, and of an agent that was made by its name; None if there was
-            none. `run` with this seed repeats a run of `run` or `sweep`.
+        seed: the seed of the users, and of the agent if `run` created the agent from a name; None
+            if there was no seed. To repeat a run of `run` or `sweep`, pass this seed to `run`.
         steps: ``(n,)`` the checkpoints, in sessions.
-        regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of
+        regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment from
             another package does not report regret, or if a wrapper changes the reward without
             putting its own ``regret`` into ``info``.
         reward: ``(n,)`` cumulative realised reward.
@@ -54,12 +54,12 @@ class Result:
         seconds: wall time of the sessions, without the compilation of kernels.
         engine: ``"compiled"``, ``"python"``, the name of the library that ran the loop, ``"own
             loop"`` if your program did, or ``"frozen policy"`` for a `FrozenPolicy`.
-        query: the number of the query that was played, if the users have several; None if they have
-            one, or several queries were played.
-        trained: how many sessions the agent had learned from before the first measured session, as
-            you reported it; None if you did not report it.
-        unrecorded: how many sessions the environment played without being measured, up to the last
-            measured one.
+        query: the number of the query in this run, if the users have several queries; None if there
+            is only one query, or if several queries were played.
+        trained: the number of sessions from which the agent had learned before the first measured
+            session, as you reported it; None if you did not report it.
+        unrecorded: the number of sessions that the environment simulated without being measured, up
+            to the last measured session.
         reseeded: how often a seed was used again, which brings the same users back.
     """
 

@@ -216,7 +216,9 @@ class RankedList(MultiDiscrete):
         return rng.random((*streams, self.n_items)).argsort(axis=-1)[..., :n_positions]
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is an array-like of integers from 0 to L - 1, of the shape of a sample."""
+        """Return whether ``x`` is an array-like of integers from 0 to L - 1 with the shape of a
+        sample.
+        """
         try:
             array = as_array("x", x)
         except ValueError:

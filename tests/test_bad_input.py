@@ -81,12 +81,12 @@ AGENT no_module:MyAgent           there is no module 'no_module'
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
 AGENT clumsy:NoAgent              is neither a subclass of clickgym.agents.Agent
 AGENT lacks:MyAgent               'lacks' cannot be imported: ModuleNotFoundError
-AGENT ends:MyAgent                'ends' cannot be imported: its import parses the command line or ends the
+AGENT ends:MyAgent                'ends' cannot be imported: its import parses the command line
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
 INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
-OUT file                          file cannot be a folder, because it or a part of its path is a file
+OUT file                          file cannot be a folder, because it or a part of its path
 """.strip().splitlines()
 
 

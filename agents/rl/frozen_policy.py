@@ -27,35 +27,38 @@ from ..agent import Agent, EnvTraits, Seed
 
 
 class FrozenPolicy(Agent):
-    """An agent that ranks by a trained policy, and no longer learns.
+    """An agent that ranks with a trained policy, which does not learn any more.
 
-    The policy is a model of stable-baselines3 or sb3-contrib, or any function that returns lists.
-    The agent reads from the model's action space how to turn its actions into lists; it understands
-    the action spaces of `ScoresAction`, `ItemByItem` and `clickgym.agents.vec_env`. A recurrent
-    policy keeps its state from session to session.
+    The policy is a model from stable-baselines3 or sb3-contrib, or any function that returns lists.
+    The agent reads from the model's action space how to turn the model's actions into lists; it
+    supports the action spaces of `ScoresAction`, `ItemByItem` and `clickgym.agents.vec_env`. A
+    recurrent policy keeps its state from session to session.
 
-    The agent ranks in the unwrapped environment. It flattens and normalises observations in the
-    same way as during the model's training (``FlattenObservation``, ``VecNormalize``). Put any
-    other wrapper that changes observations, such as `EpisodeCounts` or ``FrameStackObservation``,
-    around the environment in which the agent ranks. If your own wrapper changed the lists, pass a
-    function that does the same. If your own loop calls `rank`, flatten users' states yourself
-    unless the model chooses item by item, because only the runner tells the agent the number of
+    Run the agent in an environment without the wrappers from training: the agent itself flattens
+    and normalises observations in the same way as during the model's training
+    (``FlattenObservation``, ``VecNormalize``). Put any other wrapper that changes observations,
+    such as `EpisodeCounts` or ``FrameStackObservation``, around the environment in which the agent
+    ranks. If your own wrapper changed the lists during training, pass a function that changes the
+    model's lists in the same way. If you call `rank` in your own loop, flatten the users' states
+    yourself, unless the model chooses item by item: only the runner tells the agent the number of
     states.
 
-    ⚠ A model that was loaded from a file alone does not know its normalisation, so load both:
-    ``PPO.load(file, env=VecNormalize.load(statistics, envs))``. Loading unpickles: load only files
-    that you trust.
+    ⚠ A model that was loaded from its own file does not know how observations were normalised, so
+    load the normalisation, too: ``PPO.load(file, env=VecNormalize.load(statistics, envs))``.
+    Loading unpickles files, which can run any code, so load only files that you trust.
 
     Args:
-        n_items, n_positions: L and K; by default from the model's action space.
-        model: a model with a method ``predict``; or a function from observations to lists, in which
-            a repeated item is shown once.
-        deterministic: whether a model takes the most probable action; False draws an action.
-        seed: the seed by which a model draws actions, and `PlackettLuceActorCritic` orders equal
-            scores. Torch's own generator is left as it was.
+        n_items, n_positions: L and K; by default, read from the model's action space.
+        model: a model with a method ``predict``; or a function from observations to lists. If a
+            list repeats an item, the item is shown once.
+        deterministic: whether the model takes the most probable action; if False, the model draws
+            an action from the policy.
+        seed: the seed with which the model draws actions and `PlackettLuceActorCritic` breaks ties.
+            Torch's global generator is not changed.
 
     Raises:
-        TypeError: ``model`` is neither a model nor a function, or the sizes are unknown.
+        TypeError: ``model`` is neither a model nor a function, or the numbers of items and
+            positions are unknown.
         ValueError: a bad argument.
 
     Example:

@@ -143,7 +143,8 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
     stable-baselines3.
 
     Pass the class in place of ``"MlpPolicy"``, with an environment whose action space is a
-    `RankedList`; no wrapper is needed. Set the discount to 0, because sessions are independent.
+    `RankedList`; no wrapper is needed. Set the discount to 0, because sessions are independent of
+    one another.
 
     Idea:
         A network gives each item a score. The first item of the list is drawn with probability
@@ -200,7 +201,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
             returns no rows of candidates.
 
     Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is
-        of this package.
+        clickgym's own.
 
     Example:
         >>> import gymnasium as gym

@@ -8,17 +8,18 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 
 class RegretCallback(BaseCallback):
-    """Callback of stable-baselines3 that logs how much the training loses: ``rollout/regret``, the
-    expected reward of the best list minus that of the list shown, as the mean over all sessions
-    since the last line of the log.
+    """Callback for stable-baselines3 that logs how much the training loses, as ``rollout/regret``:
+    the expected reward of the best list minus the expected reward of the list shown, averaged over
+    all sessions since the previous line of the log.
 
     Returns depend on the luck of individual clicks. Regret does not, because it is computed from
-    the click model. It is measured in the users' own reward, even if wrappers change the reward.
-    Environments may come from ``make_vec_env`` or from `vec_env`, with or without the library's
-    wrappers, such as ``VecNormalize``.
+    the click model. Regret is measured in the users' own reward, even if wrappers change the
+    reward. Environments may come from ``make_vec_env`` or from `vec_env`, with or without wrappers
+    from stable-baselines3, such as ``VecNormalize``.
 
     Warns:
-        UserWarning: the first update comes after more sessions than ``learn`` was asked for.
+        UserWarning: ``learn`` is called with fewer steps than the model takes before its first
+            update.
 
     Example:
         >>> from stable_baselines3 import PPO

@@ -33,28 +33,29 @@ def vec_env(
 ) -> VecMonitor:
     """Return parallel streams for stable-baselines3, stepped together in compiled code.
 
-    Use it in place of ``make_vec_env``. The log has ``rollout/ep_rew_mean``, and
-    `RecordVectorRegret` measures the training: ``envs.result("mine")`` returns the same kind of
-    result as `clickgym.run`, with all streams as one run. Make new streams for each model.
+    Use this function in place of ``make_vec_env`` from stable-baselines3. The training log contains
+    ``rollout/ep_rew_mean``, and `RecordVectorRegret` measures the training: ``envs.result("mine")``
+    returns the same kind of object as `clickgym.run`, with all streams counted as one run. Create
+    new streams for each model.
 
     Args:
-        env: an id, such as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``; or what
-            ``gym.make_vec(id, ..., autoreset_mode="SameStep")`` returned, in wrappers if you like,
-            with `RecordVectorRegret` inside of them.
-        n_envs: B, the number of streams; only with an id.
-        seed: the seed of the users. A model that has a seed sets its own.
-        actions: ``"rankings"`` for lists; or ``"scores"`` or ``"items"``, from which lists are made
-            as by `ScoresAction` and `ItemByItem`.
-        **arguments: with an id, arguments of the environment, such as ``instance`` and
+        env: an id, such as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``; or a vector
+            environment from ``gym.make_vec(id, ..., autoreset_mode="SameStep")``. If you wrap the
+            vector environment, put `RecordVectorRegret` inside all other wrappers.
+        n_envs: B, the number of streams; pass this only together with an id.
+        seed: the seed of the users. If the model has a seed, the model's seed replaces this one.
+        actions: ``"rankings"`` if actions are lists; or ``"scores"`` or ``"items"``, which are
+            turned into lists as in `ScoresAction` and `ItemByItem`.
+        **arguments: if ``env`` is an id, arguments for the environment, such as ``instance`` and
             ``max_episode_steps``.
 
     Returns:
-        A vector environment of stable-baselines3 with B environments, in its ``VecMonitor``.
+        A vector environment for stable-baselines3 with B environments, wrapped in ``VecMonitor``.
 
     Raises:
         TypeError: ``env`` is neither an id nor a vector environment, or the arguments do not fit
             it.
-        ValueError: a vector environment has another autoreset mode.
+        ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``.
 
     Example:
         >>> import clickgym

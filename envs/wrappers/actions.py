@@ -97,17 +97,17 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
     """Actions are scores of the items: the list shows the K items with the largest scores, the
     largest first. Where candidates have features, actions are weights of the features instead.
 
-    Use it for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform, every list
-    is equally likely. Many different scores give the same list, and the reward is a step function
-    of the scores. Only the order of the scores counts, so numbers beyond -1 and 1 are valid, too.
-    Among items with equal scores the one with the lower number comes first; ties are common if a
-    policy clips its actions.
+    Use this wrapper for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform,
+    every list is equally likely. Many different scores give the same list, and the reward is a step
+    function of the scores. Only the order of the scores counts, so numbers beyond -1 and 1 are
+    valid, too. Among items with equal scores, the item with the lower number comes first; ties are
+    common if a policy clips its actions.
 
-    In a contextual environment each row has another candidate in every session, so scores of rows
-    cannot be learned. There the action is a weight for each feature, and the score of a candidate
-    is the weighted sum of its features in the last observation, in double precision. Weights and
-    any positive multiple of them choose the same list. The entropy of weights therefore differs
-    from the entropy of lists, which misleads the automatic ``ent_coef`` of SAC: use a fixed value,
+    In a contextual environment, each row holds another candidate in every session, so scores of
+    rows cannot be learned. Actions are therefore feature weights, and the score of a candidate is
+    the weighted sum of its features in the last observation, in double precision. A positive
+    multiple of the weights chooses the same list. The entropy of the weights therefore differs from
+    the entropy of the lists, which misleads the automatic ``ent_coef`` of SAC: use a fixed value,
     such as 0.01.
 
     Args:

@@ -71,7 +71,7 @@ class Counts:
 
 
 class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
-    """Wrapper that counts the displays and clicks of each item in the episode, for policies without
+    """Wrapper that counts the displays and clicks of each item in an episode, for policies without
     memory.
 
     The observation is a mapping of the ``clicks`` ``(K,)`` and of ``counts`` ``(L, 4K + 1)``. An

@@ -107,13 +107,13 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     """Wrapper in which an episode is one list of K steps: each step chooses the item of the next
     position, from the top down.
 
-    Use it for a policy of discrete actions (DQN). If the chosen item is already on the list, the
-    next item by number that is not yet on the list is placed instead, so each item is shown once;
-    ``placed`` shows the items that were placed. `action_masks` returns the choices that are left,
-    for a policy that supports masks (MaskablePPO of sb3-contrib). The policy sees the items above
-    when it chooses the next one. A session costs K passes through the network. The reward comes
-    with the last item. Set the discount to 1, because a smaller discount would reduce the reward
-    for the items at the top.
+    Use this wrapper for a policy with discrete actions (DQN). If the chosen item is already on the
+    list, the next item by number that is not yet on the list is placed instead, so each item is
+    shown once; ``placed`` shows the items that were placed. For a policy that supports masks
+    (MaskablePPO from sb3-contrib), `action_masks` returns the choices that are left. The policy
+    sees the items above when it chooses the next one. A session costs K passes through the network.
+    The reward comes with the last item. Set the discount to 1, because a smaller discount would
+    reduce the reward for the items at the top.
 
     The sessions of ``env`` continue from one list to the next. `reset` starts a new list. It also
     resets ``env`` if it gets a seed or options, or if the episode of ``env`` has ended (for example

@@ -59,19 +59,21 @@ class _Recorded:
     def result(
         self, agent: str, horizon: int | None = None, *, trained: int | None = None
     ) -> Result:
-        """Return what was measured so far as the result of a run, for `clickgym.Results`.
+        """Return everything measured so far as the result of one run, for `clickgym.Results`.
 
-        The result has the same checkpoints as `clickgym.run`, and its seconds count from the first
-        reset to the last step. ``unrecorded`` counts sessions that the environment played and that
-        were not measured; an environment of another package has no such count. ``reseeded`` counts
-        how often `reset` got a seed again, which brings the same users back.
+        The result has the same checkpoints as a result of `clickgym.run`, and ``seconds`` is the
+        time from the first reset to the last step. ``unrecorded`` counts the sessions that the
+        environment simulated but this wrapper did not measure; environments from other packages do
+        not count such sessions. ``reseeded`` counts how often `reset` got a seed that had been used
+        before, which brings the same users back.
 
         Args:
-            agent: a name for what chose the lists.
-            horizon: how many sessions the result covers, from the first; by default all. Measure
-                another model or agent in a new environment.
-            trained: how many sessions the agent had already learned from in other environments; 0
-                if its training began here. Tables show this number, or that it is unknown (None).
+            agent: the name, in tables and figures, of whatever chose the lists.
+            horizon: the number of sessions that the result covers, starting with the first; by
+                default, all sessions. To measure another model or agent, create a new environment.
+            trained: the number of sessions from which the agent had already learned in other
+                environments; 0 if its training began in this environment. Tables show this number,
+                or say that it is unknown if you pass None.
 
         Raises:
             ValueError: no session was measured, or fewer than ``horizon``.
@@ -105,28 +107,30 @@ class _Recorded:
 
 
 class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
-    """Wrapper that measures regret, reward and clicks of any code that calls ``env.step``.
+    """Wrapper that measures the regret, reward and clicks of your own loop around ``env.step``.
 
-    `result` returns the same kind of result as `clickgym.run`, so `clickgym.Results` can show your
-    loop next to other runs. The wrapper measures what ``env.step`` returns; if the observation no
-    longer shows clicks, because it was stacked or flattened, it counts the users' own clicks. If
-    one training uses several streams, measure them together, with `clickgym.agents.vec_env` or
+    `result` returns the same kind of object as `clickgym.run`, so `clickgym.Results` can show your
+    loop in one table with other runs. The wrapper counts the clicks in the observation that
+    ``env.step`` returns. If the observation no longer shows clicks, because it was stacked or
+    flattened, the wrapper asks the simulated users for their clicks instead. If you train on
+    several parallel streams, measure all streams together, with `clickgym.agents.vec_env` or
     `RecordVectorRegret`.
 
     Args:
-        env: an environment of this package, wrapped or not; or one of another package that observes
-            the clicks, or a mapping with ``clicks``. Without ``regret``, or ``expected_reward`` and
-            ``optimal_reward``, in its ``info``, regret is nan. It is also nan behind a wrapper that
-            changes the reward, unless the wrapper puts its own ``regret`` into ``info``.
+        env: an environment from clickgym, wrapped or not; or an environment from another package
+            whose observation is the clicks, or a mapping with ``clicks``. Regret is nan if ``info``
+            contains neither ``regret`` nor both ``expected_reward`` and ``optimal_reward``. Regret
+            is also nan if a wrapper inside this one changes the reward, unless that wrapper puts
+            its own ``regret`` into ``info``.
 
     Attributes:
-        meter: ``step``, the number of sessions, and the totals after each of them: ``regret``,
-            ``reward`` and ``clicks``.
+        meter: ``step``, the number of sessions so far; and the arrays ``regret``, ``reward`` and
+            ``clicks``, the cumulative totals after each session.
 
     Raises:
-        TypeError: ``env`` is not an environment, or it is `ItemByItem`, whose steps are not
-            sessions.
-        ValueError: the observations of an environment of another package are not clicks.
+        TypeError: ``env`` is not an environment, or ``env`` is an `ItemByItem` wrapper, whose steps
+            are not sessions.
+        ValueError: ``env`` comes from another package, and its observations are not clicks.
         SessionError: ``step`` returned clicks other than 0 or 1, or a reward or regret that is not
             finite.
 
@@ -180,15 +184,15 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     """`RecordRegret` for the streams of ``gym.make_vec``, measured together as one training.
 
     Args:
-        env: what ``gym.make_vec`` returned for an id of this package; put other wrappers around
-            this wrapper.
+        env: an environment that ``gym.make_vec`` returned for an id of clickgym; put any other
+            wrappers around this wrapper.
 
     Attributes:
-        meter: as in `RecordRegret`, over all streams together: step by step, and within a step
-            stream by stream.
+        meter: as in `RecordRegret`, with the sessions of all streams in one sequence: step by step,
+            and within each step stream by stream.
 
     Raises:
-        TypeError: ``env`` is another environment, or it is wrapped.
+        TypeError: ``env`` is an environment of another kind, or is wrapped.
     """
 
     def __init__(self, env: VectorEnv) -> None:

@@ -196,7 +196,7 @@ def test_a_network_of_ones_own():
 
 
 def test_actions_that_are_no_lists_are_refused():
-    with pytest.raises(ValueError, match="got MultiDiscrete.*; remove the wrapper"):
+    with pytest.raises(ValueError, match=r"got MultiDiscrete.*; remove the wrapper"):
         policy(MultiBinary(3), MultiDiscrete([6, 5, 4]))
 
 

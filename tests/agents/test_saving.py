@@ -33,7 +33,7 @@ def test_numpy_arguments(agent, tmp_path):
 def test_files_of_another_class_and_damaged_ones(tmp_path):
     path = tmp_path / "agent.npz"
     make("TopRank", MODELS["PBM"]).save(path)
-    with pytest.raises(ValueError, match="holds a TopRank, not a Fixed"):
+    with pytest.raises(ValueError, match="holds a saved TopRank, not a Fixed"):
         Fixed.load(path)
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(

@@ -61,7 +61,7 @@ class Simulability(NamedTuple):
             interval of ``predicted`` (bootstrap over queries), NaN for fewer than 5 queries.
         verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` if the interval of the best model
             contains one half.
-        sentence: the verdict in words.
+        sentence: the verdict as a sentence.
     """
 
     table: pl.DataFrame
@@ -70,23 +70,26 @@ class Simulability(NamedTuple):
 
 
 def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
-    """Check whether simulations of a log can be trusted to order lists like those of the log.
+    """Check whether users simulated from a log can be trusted to order lists like those in the log.
 
-    ⚠ Only lists in the log can be left out. If these lists are swaps of each other, the answer
-    holds for such swaps only, and other lists may be ordered wrongly.
+    To answer this question, the function leaves out lists of the log, and click models that are
+    fitted to the other lists predict the clicks on the lists left out. ⚠ If the lists in the log
+    differ only in that items swap places, the answer holds for such swaps only, and simulated users
+    may order other lists wrongly.
 
-    ⚠ At most five lists of each query are left out. All of them, and all their positions, have the
-    same weight, however often they were shown. Items that the query's other lists showed in fewer
-    than 30 sessions are not counted.
+    ⚠ At most five lists of each query are left out. All of these lists, and all positions in a
+    list, have the same weight, however often the lists were shown. Items that the query's other
+    lists showed in fewer than 30 sessions are not counted.
 
     Args:
         log: sessions of any queries; some queries must have two lists or more.
-        models: short names of click models. ⚠ The answer is about the best of these models. If you
-            leave out the right model, a wrong model may predict the rates of lists that are swaps
-            of each other, and yet order lists wrongly.
+        models: the short names of the click models to fit. ⚠ The answer is about the best of these
+            models. If you leave out the right model, a wrong model may predict the click rates of
+            lists with swapped items, and yet order other lists wrongly.
 
     Raises:
-        ValueError: an argument is invalid, or no query has two lists, one of them in 100 sessions.
+        ValueError: an argument is invalid, or no query has at least two lists, one of them shown in
+            100 sessions or more.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym.logs

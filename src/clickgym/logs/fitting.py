@@ -66,16 +66,17 @@ def fit_models(
     scores come from estimators that were fitted without the held-out sessions.
 
     Args:
-        log: the sessions.
-        models: short names of click models: CM, DCM, PBM, UBM, DBN, CCM, and those of other
-            estimators with a ``model_class``.
-        queries: labels of the queries that become instances; by default, the most frequent one.
-        n_items: L, the number of items to keep: the items that were displayed most often. By
-            default, all items that appear in at least 1 % of the query's sessions. The fit itself
-            uses all items.
+        log: the sessions to fit the models to.
+        models: the short names of the click models to fit: CM, DCM, PBM, UBM, DBN, CCM, or the
+            short name of another estimator's ``model_class``.
+        queries: the labels of the queries to make instances for; by default, the most frequent
+            query.
+        n_items: L, the number of items in each instance: the items that the query displayed most
+            often. By default, all items that appear in at least 1 % of the query's sessions. The
+            models are always fitted to all items.
         test_share: the share of sessions that are held out; 0 for none.
         seed: the seed of the random split.
-        origin: the text that the instances state as their origin.
+        origin: a text that says where the instances come from.
 
     Raises:
         ValueError: an argument is invalid; raised before any model is fitted.

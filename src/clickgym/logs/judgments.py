@@ -300,17 +300,17 @@ def judged_instance(
 
     Args:
         judgments: the queries; one is drawn for each session, all with the same probability.
-        users: who clicks: ``"perfect"``, ``"navigational"``, ``"informational"`` or
+        users: how users click: ``"perfect"``, ``"navigational"``, ``"informational"`` or
             ``"near_random"``, as in `GRADED_USERS`.
-        test: held-out queries with the same features, for the metric ``held_out_ndcg@k``. No user
-            sees these queries, and all their documents count.
+        test: held-out queries with the same features, for the metric ``held_out_ndcg@k``. The
+            simulated users never issue these queries, and the metric ranks all their documents.
         n_items: L, the number of rows of a session; by default, the number of documents of the
             largest query. From a query with more documents, L documents are drawn. A query with
             fewer documents gets blank rows, which are the items from number N on.
         n_positions: K, the number of positions.
-        n_grades: the number of grades, 2, 3 or 5. Pass this number if the queries are a part of a
-            data set and lack its largest grades. By default, the smallest of the three numbers that
-            allows the largest grade.
+        n_grades: the number of grades, 2, 3 or 5. Pass this number if the queries are only a part
+            of a data set and lack its largest grades. By default, the smallest of the three numbers
+            that is large enough for the grades in the queries.
         name, origin: the name and the origin of the instance.
 
     Returns:
@@ -321,7 +321,7 @@ def judged_instance(
 
     Raises:
         ValueError: the users are unknown; a grade is above 4 or above ``n_grades - 1``; there are
-            fewer items than positions; or the test queries have another number of features.
+            fewer items than positions; or the test queries have a different number of features.
 
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         section 5.

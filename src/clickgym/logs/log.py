@@ -153,7 +153,7 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
         path: a file whose name ends with ``.csv`` or ``.parquet``.
 
     Raises:
-        ValueError: the name has another ending.
+        ValueError: the name of the file ends differently.
     """
     path = check_table(path)
     check_kind("log", log, ClickLog, "a ClickLog")

@@ -50,20 +50,20 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
             files: Parquet, named ``*.parquet``, or CSV with commas, tabs, semicolons or bars, which
             may be gzipped. Several files, or a glob, form one table. A column that a file lacks is
             taken from the names of its folders, as in ``query=shoes/part.parquet``.
-        columns: the names of columns that your table calls differently, such as
-            ``{"item": "doc_id"}``.
+        columns: the names of the columns in your table, where they differ from the names above,
+            such as ``{"item": "doc_id"}``.
 
     Raises:
-        ValueError: Polars cannot read a file, a row of a CSV file has several lines, a column is
-            missing or has wrong values, only some of the files have a column of queries, or more
-            than one session in a thousand is damaged. A damaged session lacks a position, has a
-            position or an item twice, or has two queries. The message names the file and the row,
+        ValueError: Polars cannot read a file, a row of a CSV file spans several lines, a column is
+            missing or has wrong values, only some of the files have a column ``query``, or more
+            than one session in a thousand is damaged. A damaged session lacks a position, contains
+            a position or an item twice, or has two queries. The message names the file, and the row
             or the session.
         FileNotFoundError: there is no such file.
 
     Warns:
-        UserWarning: damaged sessions were left out, at most one in a thousand; or there is no
-            column of queries.
+        UserWarning: damaged sessions, at most one in a thousand, were left out; or there is no
+            column ``query``.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -105,7 +105,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     if "query" not in rows:
         warnings.warn(
             f"{name} has no column query, so all sessions count as one query; if another "
-            f"column holds the queries, name it: columns={'query': NAME}, or --columns "
+            "column holds the queries, name it: columns={'query': NAME}, or --columns "
             "query=NAME",
             stacklevel=2,
         )

@@ -21,7 +21,7 @@ RANKS = (
 
 
 def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
-    """Let an agent rank in an environment, and return its lists and the clicks on them as a log.
+    """Run an agent in an environment, and return its lists and the clicks on them as a log.
 
     Args:
         agent: any `Agent`, in its present state; it learns while it ranks.

@@ -62,21 +62,13 @@ SIGMAS = 5.0
 
 
 def check_agent(agent: AgentLike) -> None:
-    """Check that an agent keeps to the interface of `clickgym.agents.Agent`.
+    """Check that an agent follows the interface of `clickgym.agents.Agent`.
 
-    The agent plays small problems. If its constructor takes ``n_features``, the items have
+    The agent is run on small problems. If its constructor takes ``n_features``, the items have
     features; if its constructor takes ``n_states``, the users have memory. The function returns
-    nothing if the agent passes, and otherwise raises one error that lists all faults. These are
-    the checks:
+    None if the agent passes, and otherwise raises one error that lists all faults. The checks are:
 
-    - the constructor works;
-    - a list has as many items as positions, and no item twice, even if there is only one item, and
-      after the horizon;
-    - the same seed gives the same lists;
-    - agents do not affect one another, and do not change the arrays that they are given;
-    - the agent does not prefer items because of their numbers;
-    - for a `CompiledAgent`, both engines agree, saving, loading and hyper-parameters work, and no
-      kernel uses an index out of range.
+    - the constructor accepts ``n_items``, ``n_positions`` and ``seed``, and returns an agent;
 
     The function does not check whether the agent learns.
 
@@ -102,7 +94,7 @@ def check_agent(agent: AgentLike) -> None:
         ...     def update(self, observation, ranking, clicks, reward): ...
         >>> clickgym.check_agent(Careless)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        AssertionError: Careless breaks the interface of agents:
+        AssertionError: Careless does not follow the interface of agents:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again
     """
     check = _Check(agent)
@@ -131,7 +123,7 @@ def _run_checks(what: str, first: Checks, others: Checks) -> None:
     """Run all checks, and report all faults in one error.
 
     Args:
-        what: the first line of the report, such as ``"MyAgent breaks the interface of agents"``.
+        what: the first line of the report, such as ``"MyAgent does not follow the interface of agents"``.
         first: checks on which the others depend; the first fault among them stops all checks.
         others: checks that all run.
 

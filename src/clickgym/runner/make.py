@@ -394,16 +394,16 @@ def make_agent(
 ) -> BaseAgent:
     """Build an agent for an environment.
 
-    The numbers of items and positions come from the environment. So does the knowledge that the
-    agent's paper assumes, unless you pass it: the examination probabilities for PBM-UCB, the
-    production list for `Fixed`, the best list for `Oracle`. Everything else about the users stays
-    hidden.
+    The numbers of items and positions come from the environment. The knowledge that the agent's
+    paper assumes also comes from the environment, unless you pass it: for example, the examination
+    probabilities for PBM-UCB, the production list for `Fixed`, and the best list for `Oracle`.
+    Everything else about the users stays hidden from the agent.
 
     Args:
         agent: a name, as on the command line: ``"CascadeKLUCB:feedback=first_click"`` or
             ``"my_module:MyAgent"``; a class of `Agent` or stable-baselines3; or
             ``(class, arguments)``.
-        env: the environment that the agent will play.
+        env: the environment for which the agent is built.
         horizon: T, the number of sessions, for agents that take a horizon.
         seed: the seed of the agent's own generator.
         **hyperparameters: hyper-parameters of the agent.
@@ -413,8 +413,9 @@ def make_agent(
         and the horizon.
 
     Raises:
-        ValueError: the agent is unknown; it needs a horizon, or knowledge that the environment does
-            not have; or a function returned an agent that has already played.
+        ValueError: the agent is unknown; the agent requires a horizon, or knowledge that the
+            environment does not have; or your function returned an agent that has already been used
+            in a run.
         TypeError: the agent has no such hyper-parameter.
 
     Example:

@@ -38,14 +38,14 @@ LINES = 30
 class Results:
     """The results of runs: rows, a table and a figure. ``print(results)`` shows the table.
 
-    `sweep` returns a `Results` object. You can also load one from a folder, or combine the results
-    of single runs.
+    `sweep` returns a `Results` object. You can also load `Results` from a folder, or combine the
+    results of single runs.
 
     Args:
-        source: the folder of a `sweep` or of ``clickgym run``, finished or not; what
-            `clickgym.run`, `RecordRegret.result` or `sweep` returned; or a list of these, to be
-            shown in one table. A run that is in two folders counts once. Runs of `clickgym.run`
-            and `sweep` with the same seed are compared with each other.
+        source: a folder that `sweep` or ``clickgym run`` wrote, finished or not; an object that
+            `clickgym.run`, `RecordRegret.result` or `sweep` returned; or a list of folders and such
+            objects, to show in one table. A run that is in two folders counts once. Runs of
+            `clickgym.run` and `sweep` with the same seed are compared with each other.
 
     Attributes:
         rows: a polars frame with a row for each run and checkpoint. The first columns describe the
@@ -58,10 +58,10 @@ class Results:
         configs: a `Config` for each sweep; single runs have none.
 
     Raises:
-        ValueError: the folder has no results; sweeps have different checkpoints, metrics or
-            versions, or one label for two things, such as your class before and after an edit; or
-            single runs have different numbers of sessions, different rewards, or one name for two
-            agents.
+        ValueError: the folder has no results; the sweeps have different checkpoints, metrics or
+            versions, or use one label for two different things, such as your class before and after
+            an edit; or the single runs have different numbers of sessions, different rewards, or
+            one name for two agents.
 
     Warns:
         UserWarning: a folder has no finished run yet.
@@ -150,7 +150,7 @@ class Results:
         """The results of some agents and environments, in the order in which you name them.
 
         Args:
-            agents, environments: labels; by default all.
+            agents, environments: the labels to keep; by default, all labels.
 
         Raises:
             ValueError: there is no such agent or environment, or none of the agents was run in any
@@ -174,7 +174,7 @@ class Results:
         return Results.of_rows(rows, configs)
 
     def table(self, reference: str | None = None) -> polars.DataFrame:
-        """The final results of every agent, lowest regret first.
+        """The final results of every agent, starting with the lowest regret.
 
         One observation is called a *unit*. If an environment has several instances, each instance
         is a unit; otherwise, if each run plays one of several queries, each query is a unit;
@@ -237,22 +237,26 @@ class Results:
         the run. Dashed vertical lines show where the users of a sweep change.
 
         Args:
-            path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
-                that a paper can embed), ``.svg``, ``.png``, or another format of matplotlib.
-            log: whether both axes of the regret panels are logarithmic, rather than linear; with a
-                ``reference``, they are always linear.
-            by_instance: whether each instance of an environment has its own panel, rather than all
-                instances being averaged in one panel.
-            reference: draw the differences to this agent in the same runs, and leave out agents
-                that have no difference in the `table`.
-            emphasis: the agent whose line is thick; the thin lines of the others are drawn over it.
-            names: a mapping from names of agents, environments, instances and metrics to the names
-                that the figure shows instead. It may hold more than this figure needs.
+            path: the file in which to save the figure. Its suffix determines the format: ``.pdf``
+                (with fonts that a paper can embed), ``.svg``, ``.png``, or another format supported
+                by matplotlib.
+            log: whether both axes of the regret panels are logarithmic instead of linear. With a
+                ``reference``, both axes are always linear.
+            by_instance: whether to draw a separate panel for each instance of an environment. By
+                default, one panel shows the average over all instances.
+            reference: the agent to compare with: the figure then shows each agent's difference to
+                this agent in the same runs, and leaves out agents that have no difference in the
+                `table`.
+            emphasis: the agent to draw with a thick line; the thin lines of the other agents are
+                drawn over this line.
+            names: a mapping from the names of agents, environments, instances and metrics to the
+                names to show in the figure. The mapping may contain names that do not occur in this
+                figure.
             width: the width of the figure in inches, such as 3.3 for a column of a paper. With a
                 width, text has a size of eight points, and there is no title. By default, the
                 figure is made for a screen, and its title says what is averaged.
-            measures: the rows of panels, in this order: ``"regret"`` and names of metrics; by
-                default all.
+            measures: what the rows of panels show, in this order: ``"regret"`` and names of
+                metrics; by default, regret and all metrics.
 
         Returns:
             A matplotlib figure, which you can change and save. Notebooks display the figure, which
@@ -337,7 +341,7 @@ class Results:
         return [*files]
 
     def are_in(self, folder: Path) -> bool:
-        """Whether a folder already has the files that `write` would write for these results."""
+        """Return whether a folder already has the files that `write` would write."""
         files = [folder / name for name in (f"{FIGURE}.png", f"{FIGURE}.svg", SUMMARY, ROWS)]
         if not all(file.exists() for file in files):
             return False

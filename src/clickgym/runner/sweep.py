@@ -84,13 +84,14 @@ def sweep(
     run's number. Results do not depend on the order of runs, on ``n_jobs`` or on the engine. To
     repeat a run, pass the ``seed`` from its rows to `run`.
 
-    With ``out``, each run is saved as soon as it is finished (short compiled runs after about
-    20,000 sessions). A folder holds one sweep. If you repeat a call, only the missing runs are
-    played. A call with other agents, environments or instances, or with more runs, adds them to the
-    folder, and returns only what you asked for. A call with another seed, horizon, metric or
-    version raises an error. So does a label that stands for something else than before, for example
-    because you have edited your class or a module that the class imports. A lambda, or a class in a
-    notebook, cannot be compared with an earlier one, so it needs a new folder each time.
+    With ``out``, each run is saved as soon as it is finished (short compiled runs are saved
+    together, about every 20,000 sessions). A folder holds one sweep. If you repeat a call, only the
+    missing runs are played. A call with other agents, environments or instances, or with more runs,
+    adds them to the folder, and returns only the results for this call. A call with another seed,
+    horizon, metric or version raises an error. A label that stands for something else than before
+    also raises an error, for example after you have edited your class or a module that the class
+    imports. clickgym cannot compare a lambda, or a class defined in a notebook, with an earlier
+    one, so these require a new folder each time.
 
     Args:
         envs: ids such as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -100,25 +101,23 @@ def sweep(
             ``"my_module:MyAgent"``; classes or ``(class, arguments)``; or a mapping from labels to
             these. An agent or environment that cannot be named, such as a click model, or a class
             with an array among its arguments, needs a label.
-        horizon: T, sessions per run; ``1e6`` is accepted.
-        runs: runs per pair.
+        horizon: T, the number of sessions in each run; ``1e6`` is accepted.
+        runs: the number of runs for each pair of an agent and an environment.
         instances: names, files or `Instance` objects; every environment is run with each instance.
             ``"shipped"``, alone or in the list, stands for all real queries of the package. By
             default, each id has its own default instance, which is the same query for most ids.
         metrics: as in `run`.
         seed: the seed of the whole sweep.
         out: the results folder, created if missing; by default, nothing is saved.
-        n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
-            threads, others in processes. A ``joblib.parallel_config`` around the call can choose
-            another backend.
+        n_jobs: the number of workers, as in joblib; -1 stands for one worker per processor.
+            Compiled pairs run in threads, others in processes. To choose another backend, put a
+            ``joblib.parallel_config`` around the call.
         checkpoints, engine: as in `run`.
         progress: whether to show the progress of the sweep and the time left on stderr: as a bar in
             a terminal, and elsewhere as a line after ten seconds and then one line a minute.
         overwrite: whether to delete the runs in the folder and start again.
 
     Returns:
-        The results. With ``out``, the folder then has ``results.parquet``, ``summary.csv``,
-        ``regret.png``, ``regret.svg``, ``config.json`` and the folder ``runs``.
 
     Raises:
         ValueError, TypeError: bad arguments, before any work starts; or a folder that holds another

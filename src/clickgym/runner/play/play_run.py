@@ -42,33 +42,34 @@ def run(
     metrics: Sequence[str] = (),
     engine: Engine = "auto",
 ) -> Result:
-    """Let an agent play ``horizon`` sessions in an environment, and measure regret, reward and
+    """Run an agent in an environment for ``horizon`` sessions, and measure its regret, reward and
     clicks.
 
     Args:
-        agent: a name or class as in `make_agent`, such as ``"TopRank"``, from which an agent is
-            made with ``seed``; or an agent object, which continues from its present state and keeps
-            what it learns (in the result of a second run, the agent is called
-            ``"TopRank, continued"``).
+        agent: a name or class as in `make_agent`, such as ``"TopRank"``, from which `run` creates
+            an agent with ``seed``; or an agent object. An agent object continues from its present
+            state and keeps what it learns; in the result of its second run, it is called
+            ``"TopRank, continued"``.
         env: an environment as in `sweep`, such as ``"PBMRank-v0"`` or a click model; or an
-            environment object, which is reset first. The object may come from another package if
-            its actions are ranked lists (`RankedList` or ``MultiDiscrete([L] * K)``) and its
-            observations are the clicks, or a mapping with ``clicks``. The regret is then known if
-            ``info`` has ``regret``, or ``expected_reward`` and ``optimal_reward``.
+            environment object, which `run` resets first. The object may come from another package
+            if its actions are ranked lists (`RankedList` or ``MultiDiscrete([L] * K)``) and its
+            observation is the clicks, or a mapping with ``clicks``. Its regret is known if ``info``
+            contains ``regret``, or both ``expected_reward`` and ``optimal_reward``.
         horizon: T, the number of sessions; ``1e6`` is accepted.
-        seed: the seed of the users (an agent object has its own seed). By default, the environment
-            continues with its present generator. To repeat a run of a sweep, pass the run's
-            ``seed``.
-        checkpoints: the steps at which totals are kept, in ``1..T``; by default about 150, dense at
-            the start. The last checkpoint is always T.
+        seed: the seed of the users (an agent object keeps its own random generator). By default,
+            the environment continues with its present generator. To repeat a run from a sweep, pass
+            the ``seed`` from that run's rows.
+        checkpoints: the sessions, in ``1..T``, after which totals are recorded; by default about
+            150, densest at the start. The last checkpoint is always T.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, the
             compiled engine if possible. Both engines give the same lists, clicks and regret, bit
             for bit. A `Learner` takes only ``"auto"``.
-        metrics: names of further metrics, from `clickgym.runner.METRICS`. A metric that needs one
-            best list or one production list raises an error if candidates or users' states change.
+        metrics: names of further metrics, from `clickgym.runner.METRICS`. A metric that requires a
+            single best list or production list raises an error if candidates or users' states
+            change.
 
     Returns:
-        The measured run. ``result.engine`` says which engine ran.
+        The measurements of the run. Their attribute ``engine`` names the engine that was used.
 
     Raises:
         ValueError: the horizon, a checkpoint or the engine is invalid; ``engine="compiled"`` cannot
