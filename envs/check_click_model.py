@@ -34,18 +34,19 @@ def check_click_model(model: type[ClickModel]) -> None:
     first fault. It checks that
 
     - no kernel uses an index out of range;
-    - ``sample`` draws with the probabilities of ``marginals`` and ``expected``, in 40,000 sessions,
-      which cannot show a difference below 0.014 (mostly 0.007 in ``expected``);
-    - the optimal list is the best of all lists;
-    - ``position_weights`` returns the examination, if it does not depend on the list;
-    - ``to_dict``, fewer positions and other item ids work.
+    - in 40,000 sessions, ``sample`` draws with the probabilities that ``marginals`` and
+      ``expected`` return; differences below 0.014 (mostly 0.007 for ``expected``) cannot be
+      detected;
+    - the list that the model calls optimal is the best of all lists;
+    - ``position_weights`` returns the examination probabilities, if they do not depend on the list;
+    - ``to_dict`` and ``from_dict``, lists with fewer positions, and other item ids work.
 
     The check cannot know which model you intended, so also compute the click probabilities of a few
-    lists by hand.
+    lists by hand, and compare them with the model's.
 
     Args:
-        model: the class. The check makes small models with random parameters of the declared
-            shapes, except for parameters whose default is None.
+        model: the class. The check creates small models with random parameters of the declared
+            shapes; parameters whose default is None keep this default.
 
     Raises:
         AssertionError: the model has a fault; the message names the first one.

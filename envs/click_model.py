@@ -71,10 +71,10 @@ class Search(NamedTuple):
 class ClickModel(UserModel, abstract=True):
     """Base class of click models: how users look at a ranked list and click on it.
 
-    A model is a subclass in one file, with a docstring and the three kernels that this module
-    describes, and with `_places` if a theorem gives the best list. Ids (see
-    `clickgym.register_click_model`), instance files, pages and tests follow from the class.
-    `clickgym.check_click_model` checks whether it is complete.
+    To add a model, write a subclass in one file, with a docstring, the three kernels that this
+    module describes, and the method `_places` if a theorem gives the best list. Environment ids
+    (see `clickgym.register_click_model`), instance files, documentation and tests are derived from
+    the class. `clickgym.check_click_model` checks that the class is complete and consistent.
 
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
@@ -218,7 +218,7 @@ class ClickModel(UserModel, abstract=True):
     def optimal_ranking(
         self, reward: str = "clicks", cutoff: int | None = None
     ) -> NDArray[np.int64]:
-        """Return a list of the highest expected reward.
+        """Return the list with the highest expected reward.
 
         If a theorem gives the list, it is built directly; otherwise an exact search finds it, for
         at most `MAX_SEARCH` lists. Positions below ``cutoff`` show the remaining items by
@@ -305,15 +305,16 @@ class ClickModel(UserModel, abstract=True):
 
     def position_weights(self) -> NDArray[np.float64] | None:
         """Return the examination probability of each position, ``(K,)``, for agents that require
-        it; None if it depends on the list.
+        these probabilities; None if examination depends on the list.
         """
         return None
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Return the examination probability by position and last click above it, ``(K, K)``, for
-        agents that require it. Return None if the examination depends on anything else.
+        """Return the examination probabilities ``(K, K)`` by position and last click above the
+        position, for agents that require these probabilities. Return None if examination depends on
+        anything else.
 
-        The layout is that of `UserBrowsingModel`.
+        The layout is the same as in `UserBrowsingModel`.
         """
         return None
 

@@ -71,20 +71,22 @@ def expected_over(
 
 
 class MixtureModel(CompositeModel, ClickModel):
-    """Mixture of click models: each user is of one of several unobserved kinds.
+    """Mixture of click models: each user belongs to one of several unobserved kinds.
 
-    In every session a new user is of kind m with probability w_m, and clicks by the click model of
-    that kind. The kinds may differ in their tastes, which are the attractions of the items, or in
-    their laws, as a position-based and a cascade model do. The clicks of one session are dependent,
-    even if each kind clicks independently at each position, because a click is evidence of the
-    kind.
+    In every session, the new user belongs to kind m with probability w_m, and clicks according to
+    the click model of kind m. The kinds may differ in their tastes, which are the attractions of
+    the items, or in their click laws, such as a position-based and a cascade model. The clicks of
+    one session are dependent, even if each kind clicks independently at each position, because a
+    click is evidence of the user's kind.
 
-    ⚠ A session uses one more uniform number than its kinds do: the first chooses the kind.
+    ⚠ A session uses one more uniform random number than the click models of the kinds: the first
+    number chooses the kind.
 
-    ⚠ Sorting by the mean attraction Σ w_m α_m is right only for the number of clicks of
-    position-based models that share their examination. It is wrong for ``any_click``: with χ = (1,
-    1), attractions (.9, .9, 0) and (0, 0, .8) and equal weights, the sorted list earns .495, and
-    the best list .85. In all other cases a search finds the best list.
+    ⚠ Sorting items by the mean attraction Σ w_m α_m gives the best list only if the reward is the
+    number of clicks and all kinds are position-based models with the same examination. For
+    ``any_click``, the sorted list can be wrong: with χ = (1, 1), attractions (.9, .9, 0) and (0, 0,
+    .8) and equal weights, the sorted list earns .495, and the best list .85. In all other cases, a
+    search finds the best list.
 
     Click law:
         ::
@@ -98,7 +100,7 @@ class MixtureModel(CompositeModel, ClickModel):
     Args:
         models: the click model of each kind, or its ``to_dict()``; at least two, over the same
             numbers of items and positions.
-        weights: ``(M,)`` positive probabilities w_m of the kinds, which add up to 1.
+        weights: ``(M,)`` w_m, the positive probabilities of the kinds, which add up to 1.
 
     Raises:
         ValueError: an invalid argument; the message names the entry and what was expected.

@@ -17,8 +17,8 @@ from .task import REWARDS, ClickTask
 class PiecewiseStationaryModel(CompositeModel):
     """Sequence of click models: the users change abruptly at given steps.
 
-    A step is the number of a session. `at` returns the click model of a step. Regret is measured
-    against the best list of the epoch of that step (dynamic regret).
+    A step is the number of a session. `at` returns the click model at a step. Regret at a step is
+    measured against the best list of the epoch to which the step belongs (dynamic regret).
 
     Click law:
         Sessions t are counted from 0. In session t the users are those of epoch e(t), the last
@@ -37,7 +37,8 @@ class PiecewiseStationaryModel(CompositeModel):
     Args:
         models: the click model of each epoch, or its ``to_dict()``, all over the same numbers of
             items and positions.
-        starts: the first step of each epoch, counted from 0: increasing, the first of them 0.
+        starts: the first step of each epoch, counted from 0, in increasing order; the first entry
+            is 0.
 
     Attributes:
         epochs: the click models.

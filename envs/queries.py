@@ -140,15 +140,16 @@ class QueryTask(Task):
 
 
 class QueryUsers(CompositeModel):
-    """Users of many queries: every episode plays another query, with random item ids.
+    """Users who issue many queries: every episode is another query, with random item ids.
 
-    For an agent that starts from nothing, every episode is a new problem. A policy that was trained
-    over many queries meets queries like those of its training. After ``n_sessions`` the query ends
+    For an agent that starts from scratch, every episode is a new problem. A policy that was trained
+    on many queries meets queries like those in its training. After ``n_sessions`` the query ends
     (``terminated``), and the next session belongs to another query.
 
-    ``reset(seed=s)`` begins with query s modulo Q, on stream b of a vector environment with query s
-    + b modulo Q. So Q consecutive seeds, or Q streams, play each query once. The query of every
-    later episode is drawn at random. The order of the items is drawn in all episodes.
+    ``reset(seed=s)`` begins with query s modulo Q; in a vector environment, stream b begins with
+    query s + b modulo Q. So Q consecutive seeds, or Q streams, go through each query once. The
+    query of every later episode is drawn at random. The order of the items is drawn in all
+    episodes.
 
     Click law:
         In an episode of query q, in which item id i is the item π(i) of the query:
@@ -158,12 +159,13 @@ class QueryUsers(CompositeModel):
             P(c | R) = P_q(c | π(d_1), …, π(d_K))
 
     Args:
-        models: the click model of each of the Q queries, or its ``to_dict()``: of one class, over
-            the same numbers of items and positions.
-        n_sessions: T, the sessions of an episode.
-        agent_knowledge: what agents may know, the same for all queries: ``"examination"`` ``(K,)``,
-            and ``"browsing"`` ``(K, K)`` by position and last click. By default, their means over
-            the queries. For users of a test split, agents know the means of the training split.
+        models: the click model of each of the Q queries, or its ``to_dict()``; all models belong to
+            one class and have the same numbers of items and positions.
+        n_sessions: T, the number of sessions in an episode.
+        agent_knowledge: what agents may know about users, the same for all queries:
+            ``"examination"`` ``(K,)``, and ``"browsing"`` ``(K, K)`` by position and last click. By
+            default, the averages over the queries. For users from a test split, agents know the
+            averages over the training split.
 
     Attributes:
         models, n_sessions, agent_knowledge: as the arguments.

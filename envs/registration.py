@@ -100,7 +100,7 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
             name of a click model.
 
     Raises:
-        TypeError: the model is neither a class of users nor a name.
+        TypeError: ``model`` is neither a class of users nor a name.
 
     Example:
         >>> import gymnasium as gym, clickgym

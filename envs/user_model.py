@@ -124,7 +124,7 @@ class UserModel(ABC):
 
         Args:
             reward, cutoff: as in `ClickEnv`.
-            reference: the list against which regret is measured; None takes the optimal list.
+            reference: the list against which regret is measured; by default, the optimal list.
         """
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
@@ -149,7 +149,7 @@ class UserModel(ABC):
 
         Args:
             description: ``{"model": name, <its parameters>}``; the name of a click model is its
-                short name. Import the module of your own click model before.
+                short name. To use your own click model, import its module first.
 
         Raises:
             ValueError: an unknown model, or an invalid parameter.

@@ -24,12 +24,12 @@ ROUNDING = 1e-9
 
 
 class ContextualModel(UserModel):
-    """Users of a click model who see new candidates with features in every session.
+    """Users who follow a click model and see new candidates with features in every session.
 
-    Each session has one of M users, all with the same probability. L candidates of user i are drawn
-    at random from the items listed for this user, such as the documents of a query or the films
-    that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users examine positions
-    as in the base model.
+    Each session belongs to one of M users, all with the same probability. The L candidates for user
+    i are drawn at random from the items listed for this user, such as the documents of a query or
+    the films that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users examine
+    positions as in the base model.
 
     Click law:
         In session t candidate j has the features x = [U(i_t), V(j)], and the attraction α(i_t, j),
@@ -42,29 +42,30 @@ class ContextualModel(UserModel):
         Users then examine and click as users of the base model with these attractions.
 
     Args:
-        base: the click model of the users, or its ``to_dict()``; only the number L of its items
-            matters, because item parameters are replaced in every session.
+        base: the click model of the users, or its ``to_dict()``. Only its number L of items
+            matters, because all its item parameters are replaced in every session.
         items: ``(N, d_v)`` V, the features of the items. A float32 array stays float32, and is not
             copied if it is read-only, so large sets need little memory.
-        attraction: for each user the attraction probabilities of its candidates.
+        attraction: for each user, the attraction probabilities of the user's candidates.
         users: ``(M, d_u)`` U, the features of the users; by default, users have no features.
-        candidates: for each user the numbers of its possible candidates, distinct, at least L; by
+        candidates: for each user, the numbers of the possible candidates: distinct, at least L; by
             default all N items.
-        theta: ``(d,)`` θ*, the users' part first, instead of the attraction.
+        theta: ``(d,)`` θ*, with the entries for user features first; pass ``theta`` instead of
+            ``attraction``.
         interactions: ``(Q, 2)`` pairs (a, b) of indices into ``[U(i), V(j)]``, whose products are
             additional features: agents see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0``
             for the q-th pair. The first feature x_0 must be the same positive number for all.
             Clicks and attractions do not change. Products are computed in every session.
         gain: ``(N,)`` the gain of each item in the metric ``ndcg@k``, from 0, such as ``2^grade -
             1``; by default its attraction. Neither clicks nor regret depend on it.
-        held_out: for each held-out query the numbers of its items. The metric ``held_out_ndcg@k``
-            ranks them by their features and needs their ``gain``.
+        held_out: for each held-out query, the numbers of its items. The metric ``held_out_ndcg@k``
+            ranks these items by their features and requires their ``gain``.
         **others: ``(N,)`` the other item parameters of the base model, such as the satisfaction of
             a dynamic Bayesian network model.
 
     Attributes:
         mean: the click model of a session in which all candidates equal the mean candidate. `at`
-            returns that of any session.
+            returns the click model of any particular session.
 
     Raises:
         ValueError: an invalid argument; the message names the parameter and what was expected;
@@ -291,8 +292,8 @@ class ContextualModel(UserModel):
         return (pool.user_attraction[user] + pool.values[0, first:last]).clip(0.0, 1.0)
 
     def at(self, user: int, items: ArrayLike) -> ClickModel:
-        """Return the click model of a session of a user with L of its candidates, by their item
-        numbers.
+        """Return the click model of a session in which a user sees L of the user's candidates,
+        given by their item numbers.
         """
         row = self.candidates[user].tolist()
         places = [row.index(item) for item in np.asarray(items).tolist()]

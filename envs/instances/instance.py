@@ -249,9 +249,9 @@ def load_instance(name: AnyInstance) -> Instance:
     """Load an instance by name, from a file, or from a dict.
 
     Args:
-        name: a name in `list_instances`, which may have arguments. Or the path of a JSON file: a
-            path object, or a string that ends with ``.json``. Or the content of such a file, as a
-            dict. An instance is returned as it is.
+        name: a name from `list_instances`, which may have arguments; or the path of a JSON file, as
+            a path object or as a string that ends with ``.json``; or the content of such a file, as
+            a dict. An `Instance` object is returned unchanged.
 
     Returns:
         The instance, completely validated.

@@ -41,13 +41,13 @@ class CascadeMDP(UserModel):
     """Stateful users: they read a list from the top, click at most once, and return in a
     state that depends on the click.
 
-    By default each session is the user's last one with probability 1/H. The user then leaves for
-    good, the environment reports ``terminated``, and another user follows. With ``n_sessions`` each
-    user stays for exactly this number of sessions. The observation then also contains the number of
-    sessions left.
+    By default, each session is the user's last session with probability 1/H. The user then leaves
+    for good, the environment reports ``terminated``, and another user follows. With ``n_sessions``,
+    each user stays for exactly this number of sessions, and the observation also contains the
+    number of sessions left.
 
-    ⚠ Exactly K items are shown. The paper also allows shorter lists, which are better in some
-    states, so the paper's optimum may be higher than the one computed here.
+    ⚠ Every list has exactly K items. The paper also allows shorter lists, which are better in some
+    states, so the paper's optimum may be higher than the optimum computed by clickgym.
 
     Click law:
         ::
@@ -72,14 +72,15 @@ class CascadeMDP(UserModel):
 
     Args:
         attraction: ``(S, L)`` probabilities that an examined item is clicked, in each state.
-        transition: ``(S, L + 1, S)`` probabilities of the next state. Entry i < L is for a click on
-            item i, and the last entry for no click.
+        transition: ``(S, L + 1, S)`` probabilities of the next state, given the current state and
+            the click. In the second axis, entry i < L is a click on item i, and the last entry is
+            no click.
         first: ``(S,)`` probabilities of a new user's first state; by default, all states are
             equally likely.
         click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at
             least 0; by default 1.
         mean_sessions: H, the mean number of sessions of a user, at least 1; each session is the
-            user's last one with probability 1/H.
+            user's last session with probability 1/H.
         n_sessions: the exact number of sessions of each user, instead of H.
         n_positions: K, the length of a list.
 

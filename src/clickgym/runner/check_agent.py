@@ -78,8 +78,8 @@ def check_agent(agent: AgentLike) -> None:
 
     Raises:
         AssertionError: the agent has faults; the message has a line for each.
-        ValueError, TypeError: there is no such agent, or it is generic RL, which has another
-            interface.
+        ValueError, TypeError: there is no such agent, or it is an algorithm with its own training
+            loop, which has another interface.
 
     Example:
         >>> import clickgym
@@ -123,7 +123,8 @@ def _run_checks(what: str, first: Checks, others: Checks) -> None:
     """Run all checks, and report all faults in one error.
 
     Args:
-        what: the first line of the report, such as ``"MyAgent does not follow the interface of agents"``.
+        what: the first line of the report, such as ``"MyAgent does not follow the interface of
+            agents"``.
         first: checks on which the others depend; the first fault among them stops all checks.
         others: checks that all run.
 
