@@ -69,6 +69,13 @@ def check_agent(agent: AgentLike) -> None:
     None if the agent passes, and otherwise raises one error that lists all faults. The checks are:
 
     - the constructor accepts ``n_items``, ``n_positions`` and ``seed``, and returns an agent;
+    - a list has as many items as positions, and no item twice, even if there is only one item, and
+      after the horizon;
+    - the same seed gives the same lists;
+    - agents do not affect one another, and do not change the arrays that are passed to them;
+    - the agent does not prefer items because of their ids;
+    - for a `CompiledAgent`, both engines agree, saving, loading and hyper-parameters work, and no
+      kernel uses an index out of range.
 
     The function does not check whether the agent learns.
 
