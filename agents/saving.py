@@ -45,7 +45,8 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
 
 def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
     """Read an agent of a class; see `CompiledAgent.load`."""
-    fault = "is not a saved agent, or is damaged", "restore it from a backup"
+    cure = "pass a file that save wrote, or restore this file from a backup"
+    fault = "is not a saved agent, or is damaged", cure
     with one_line_errors(path, *fault), np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
         described = json.loads(str(arrays["description"]))

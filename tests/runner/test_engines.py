@@ -209,7 +209,7 @@ OPAQUE = {
 @pytest.mark.parametrize("reason", OPAQUE)
 def test_opaque_pairs_run_in_python_only(reason):
     make_agent, make_env = OPAQUE[reason]
-    with pytest.raises(ValueError, match=f"cannot play .*: .*{reason}"):
+    with pytest.raises(ValueError, match=f"cannot run .* in .*: .*{reason}"):
         clickgym.run(make_agent(), make_env(), 50, seed=0, engine="compiled")
     result = clickgym.run(make_agent(), make_env(), 50, seed=0)
     assert result.engine == "python"

@@ -191,7 +191,7 @@ def test_runs_of_other_fields_are_named_in_a_line(whole, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "out")
     [file] = files_of(folder)
     file.write_text(file.read_text().replace('"engine"', '"motor"'))
-    with pytest.raises(ValueError, match=f"{file} is not a file of runs of this version"):
+    with pytest.raises(ValueError, match=f"{file} is not a file with runs of this version"):
         clickgym.Results(folder)
 
 

@@ -253,13 +253,14 @@ def read_runs(folder: Path, config: Config) -> FinishedRuns:
         ValueError: a file has a run that this version cannot read.
     """
     runs, steps = FinishedRuns(), np.array(config.checkpoints)
+    cure = "delete this file, and run the same command again to play its runs"
     for file in sorted((folder / RUNS).glob("[!.]*.jsonl")):
         for line in file.read_bytes().splitlines():
             try:
                 number, run = json.loads(line)
             except ValueError:  # the line was cut short, and its run is played again
                 continue
-            with one_line_errors(file, "is not a file of runs of this version", "remove it"):
+            with one_line_errors(file, "is not a file with runs of this version", cure):
                 run |= {name: np.array(run[name]) for name in ("regret", "reward", "clicks")}
                 metrics = {name: np.array(run["metrics"][name]) for name in config.metrics}
                 result = Result(**run | {"steps": steps, "metrics": metrics})
