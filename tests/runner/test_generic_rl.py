@@ -241,7 +241,7 @@ def test_reward_and_cutoff_reach_the_streams() -> None:
 def test_pairs_that_cannot_run_are_refused() -> None:
     changing = PiecewiseStationaryModel([MODEL, MODEL], starts=[0, 100])
     for message, env, engine in (
-        ("engine='python': ", ClickEnv(MODEL), "python"),
+        ("engine='python' cannot run PPO", ClickEnv(MODEL), "python"),
         ("would bypass TimeLimit", TimeLimit(ClickEnv(MODEL), 5), "auto"),
         ("changes at fixed steps", ClickEnv(changing), "auto"),
     ):
