@@ -207,6 +207,7 @@ def test_search_of_the_page_on_rl_learns():
 SMALLER = {
     '("PDGD:eta=0.1", "DBGD", "LinearTS", "C2UCB:alpha=0.1")': '("PDGD:eta=0.1",)',
     "agents, 1000, 10, instances": "agents, 100, 2, instances",
+    "checkpoints=range(100, 1001, 100)": "checkpoints=range(10, 101, 10)",
     "20_000, seed=0": "2_000, seed=0",
     "n_trials=30": "n_trials=2",
     "10_000, runs, instances": "100, runs, instances",
