@@ -442,10 +442,10 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
 
 
 def _check_runs(last: polars.DataFrame) -> None:
-    """Check, by the last row of each run, that the runs can stand in one table.
+    """Check that the runs can be combined in one table, by looking only at each run's last row.
 
     Raises:
-        ValueError: as `Results`.
+        ValueError: for the same reasons as `Results`.
     """
     same, seed, unknown = ["env", "instance", "agent", "seed"], col("seed"), col("regret").is_null()
     seeded = last.filter(seed.is_not_null() & (polars.len().over(same) > 1))

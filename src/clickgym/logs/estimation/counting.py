@@ -79,8 +79,8 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
 
 @kernel
 def list_length(row):
-    """Return the length of a list, given its items or the numbers of its pairs; a list has at least
-    one position.
+    """Return the number of positions of a list, at least 1. ``row`` has the list's items, or the
+    indices of its pairs of query and item; entries below the end of the list are negative.
     """
     n = len(row)
     while n > 1 and row[n - 1] < 0:
