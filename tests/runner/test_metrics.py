@@ -5,7 +5,7 @@ if a metric is not requested or unknown.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -19,8 +19,9 @@ from clickgym.envs import (
     ClickModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
+    kernel,
 )
-from clickgym.runner.play.metrics import METRICS
+from clickgym.runner.play.metrics import METRICS, Metric
 from tests.helpers.engines import Recorder
 from tests.helpers.judged import ndcg, with_test
 from tests.reference_agents import MODELS, make
@@ -228,6 +229,27 @@ def test_an_agent_that_cannot_rank_held_out_queries(tmp_path):
         with pytest.raises(error, match=message):
             clickgym.sweep(["ContextualDBNRank-v0"], {"PDGD": "PDGD", "mine": agent}, **judged)
         assert (tmp_path / "out").exists() == (agent is Repeats)
+
+
+class Candidates(NamedTuple):
+    gain: np.ndarray
+    items: np.ndarray
+
+
+@kernel
+def first_gain(context, ranking, clicks, expectation):
+    return context.gain[context.items[ranking[0]]]
+
+
+def test_a_metric_of_ones_own_knows_the_candidates_of_its_session(monkeypatch):
+    """Both engines give the same values, although a step of the environment already draws the
+    candidates of the next session.
+    """
+    metric = Metric("gain", first_gain, lambda env, b: Candidates(*env.task.gains(env.state, b)))
+    monkeypatch.setitem(METRICS, "first_gain", metric)
+    play = partial(clickgym.run, "LinearTS", "ContextualPBMRank-v0", 100, seed=1)
+    one, other = (play(metrics=["first_gain"], engine=it) for it in ("compiled", "python"))
+    assert one.metrics["first_gain"].tolist() == other.metrics["first_gain"].tolist()
 
 
 def test_a_metric_of_ones_own_in_a_later_process(tmp_path, monkeypatch):

@@ -13,12 +13,12 @@ def regret_text(mean: float, half_width: float | None) -> str:
     Example:
         >>> regret_text(1234.567, 45.6), regret_text(3.14159, 0.021), regret_text(17.25, None)
         ('1,235 ± 46', '3.142 ± 0.021', '17.2')
-        >>> regret_text(24043.4, 0.0), regret_text(0.4, 0.0), regret_text(3.14159, 0.0021)
-        ('24,043 ± 0', '0.4 ± 0.0', '3.142 ± 0.002')
+        >>> regret_text(24043.4, 0.0), regret_text(-0.4, 0.0), regret_text(3.14159, 0.0021)
+        ('24,043 ± 0', '-0.4 ± 0.0', '3.142 ± 0.002')
     """
     if half_width is None:
         return f"{mean:z,.1f}"
-    digits = int(half_width == 0 and 0.05 <= mean < 10)
+    digits = int(half_width == 0 and 0.05 <= abs(mean) < 10)
     while half_width and half_width * 10**digits < 10 and digits < 3:
         digits += 1
     return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"

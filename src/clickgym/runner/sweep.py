@@ -118,6 +118,8 @@ def sweep(
         overwrite: whether to delete the runs in the folder and start again.
 
     Returns:
+        The results. With ``out``, the folder then has ``results.parquet``, ``summary.csv``,
+        ``regret.png``, ``regret.svg``, ``config.json`` and the folder ``runs``.
 
     Raises:
         ValueError, TypeError: bad arguments, before any work starts; or a folder that holds another

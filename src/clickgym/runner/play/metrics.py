@@ -374,10 +374,22 @@ class Metrics:
         if not self._contexts or state is not self._state:  # at the start, and when users change
             self._state = state
             self._contexts = [self.contexts(env, b) for b in range(n_streams)]
-        return [
-            tuple(one.before_step() if isinstance(one, GainContext) else one for one in contexts)
-            for contexts in self._contexts
-        ]
+        return [tuple(map(_keep_values, contexts)) for contexts in self._contexts]
+
+
+def _keep_values(context: Any) -> Any:
+    """Return a context with copies of the arrays that are views of an environment's state, because
+    the step overwrites the state before the metric is computed.
+    """
+    if context is None:
+        return None
+    if isinstance(context, GainContext):
+        return context.before_step()
+    is_view = [isinstance(value, np.ndarray) and value.base is not None for value in context]
+    if not any(is_view):
+        return context
+    values = zip(context, is_view, strict=True)
+    return context._make(value.copy() if view else value for value, view in values)
 
 
 # ------------------------------------------------------------------------------- held-out queries

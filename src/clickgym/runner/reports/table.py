@@ -163,8 +163,10 @@ def _number_text(column: str, row: Row) -> str:
     more than three.
     """
     value = row[column]
-    digits = 0 if value is None or value >= 100 else 1 if value >= 10 else 2
-    return "" if value is None else f"{value:z,.{digits}f}"
+    if value is None:
+        return ""
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:z,.{digits}f}"
 
 
 OPTIONAL: dict[str, Callable[[Row], str]] = {
