@@ -163,7 +163,7 @@ def test_best_of_special_agents():
     bandits.state.clicks[:] = [[5, 1, 2], [9, 3, 4]]
     assert bandits.best().tolist() == [0, 2]
     for name in ("Random", "CascadeVI"):
-        with pytest.raises(ValueError, match=f"^{name} has no best list: "):
+        with pytest.raises(ValueError, match=f"^{name} has no .*best list"):
             made(name).best()
 
 

@@ -193,12 +193,13 @@ def test_program_of_the_page_on_rl_learns(capsys):
 
 
 def test_search_of_the_page_on_rl_learns():
-    """Rule: in 20,000 sessions the tuned algorithm loses less than 80 % of the 6,413 clicks that
-    random lists lose. It lost 67 %.
+    """Rule: in 20,000 sessions, the search loses less than 80 % of the 6,413 clicks that random
+    lists lose, as a mean of ten trainings. It lost 69 %.
     """
     (code,) = (code for code in code_of("rl") if code.startswith("# cross_entropy.py\n"))
     exec(code, defined := {})
-    assert defined["train"](0, 20_000).regret[-1] < 0.8 * 6413
+    lost = [defined["train"](seed, 20_000).regret[-1] for seed in range(10)]
+    assert np.mean(lost) < 0.8 * 6413
 
 
 # ------------------------------------------------------------ the code of pages

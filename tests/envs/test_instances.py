@@ -204,7 +204,7 @@ def test_file_of_one_model(tmp_path):
 
 
 CORRUPT = {
-    "the format": {"format": "other"},
+    'the fields "format"': {"format": "other"},
     "initial_ranking: .* shows item 0 again": {"initial_ranking": [0, 0, 1]},
     r"n_positions is '2'": {"n_positions": "2"},
     "CM has 2 items": {"models": [{"model": "CM", "attraction": [0.5, 0.4], "n_positions": 2}]},

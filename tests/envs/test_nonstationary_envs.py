@@ -74,9 +74,7 @@ def test_a_seed_sets_the_clock_back():
 def test_models_and_starts_as_arguments():
     env = gym.make("NonStationaryCMRank-v0", models=[FIRST, SECOND.to_dict()], starts=[0, 2])
     assert env.unwrapped.model == PiecewiseStationaryModel([FIRST, SECOND], [0, 2])
-    with pytest.raises(
-        ValueError, match=r"make a PiecewiseStationaryModel of CM; expected a .* of PBM"
-    ):
+    with pytest.raises(ValueError, match=r"a PiecewiseStationaryModel of CM; expected a .* of PBM"):
         gym.make("NonStationaryPBMRank-v0", models=[FIRST, SECOND], starts=[0, 2])
 
 

@@ -137,7 +137,7 @@ def test_a_notebook_has_no_file(tmp_path, monkeypatch):
     exec("from clickgym.agents import Random\nclass Typed(Random): ...", vars(module))
     monkeypatch.setitem(sys.modules, "__main__", module)
     assert sweep(tmp_path, [module.Typed]).frame.equals(clickgym.Results(tmp_path).frame)
-    with pytest.raises(ValueError, match=r"Typed needs another label, because it .* a notebook"):
+    with pytest.raises(ValueError, match=r"Typed needs another label, because .* a notebook"):
         sweep(tmp_path, [module.Typed])
     sweep(tmp_path, [module.Typed], overwrite=True)
 

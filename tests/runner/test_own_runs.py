@@ -79,7 +79,7 @@ def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
     def shared(n_items, n_positions, *, seed=None):
         return agent
 
-    with pytest.raises(ValueError, match="shared returned an agent that has played"):
+    with pytest.raises(ValueError, match="shared returned an agent that has already been used"):
         clickgym.sweep(["PBMRank-v0"], {"mine": shared}, 20, 2, n_jobs=1)
 
 

@@ -172,5 +172,5 @@ def test_a_run_is_one_episode():
     with pytest.raises(ValueError, match="which has 20 sessions"):
         clickgym.run("Random", USERS, 21, seed=0)
     pytest.importorskip("stable_baselines3")
-    with pytest.raises(UnsuitedError, match=r"^PPO .*gym.make_vec.* FrozenPolicy"):
+    with pytest.raises(UnsuitedError, match=r"^PPO .*gym.make_vec.*FrozenPolicy"):
         clickgym.sweep(["QueriesCMRank-v0:instance=queries:split=real"], ["PPO"], 100, 1)
