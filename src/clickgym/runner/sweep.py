@@ -366,24 +366,24 @@ def _play_jobs(
             raise InterruptedError
         bar.advance(n_sessions)
 
-    own = {
-        name: it
-        for name, it in UserModel.classes.items()
-        if not it.__module__.startswith("clickgym.")
-    }
     files = {name: it for one in config.meanings().values() for name, it in one.files.items()}
     calls: list[Any]
     try:
         if is_here:
             calls = [(play_runs, *job, config, on_chunk) for job in jobs]
             yield from run_in_parallel(calls, n_jobs, workers, files=files)
-            return
-        with bar.counts(len(jobs)) as counts:
-            calls = [
-                (play_runs_elsewhere, *job, config, own, counts[i : i + 1])
-                for i, job in enumerate(jobs)
-            ]
-            yield from run_in_parallel(calls, n_jobs, workers, files=files)
+        else:
+            own = {
+                name: it
+                for name, it in UserModel.classes.items()
+                if not it.__module__.startswith("clickgym.")
+            }
+            with bar.counts(len(jobs)) as counts:
+                calls = [
+                    (play_runs_elsewhere, *job, config, own, counts[i : i + 1])
+                    for i, job in enumerate(jobs)
+                ]
+                yield from run_in_parallel(calls, n_jobs, workers, files=files)
     except BrokenExecutor as error:
         raise WorkerError(broken_pool_message(error)) from None
     except PicklingError as error:
