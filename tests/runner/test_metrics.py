@@ -231,6 +231,15 @@ def test_an_agent_that_cannot_rank_held_out_queries(tmp_path):
         assert (tmp_path / "out").exists() == (agent is Repeats)
 
 
+def test_a_metric_of_ones_own_on_held_out_queries_is_no_sum(tmp_path, monkeypatch):
+    with_test(tmp_path)
+    monkeypatch.setitem(METRICS, "held", METRICS["held_out_ndcg@10"]._replace(k=3))
+    sweep = partial(clickgym.sweep, ["ContextualDBNRank-v0"], ["PDGD"], 100, 2, n_jobs=1)
+    names = ["held", "held_out_ndcg@3"]
+    table = sweep(instances=[tmp_path / "judged.json"], metrics=names).table()
+    assert table["held"].to_list() == table["held_out_ndcg@3"].to_list()
+
+
 class Candidates(NamedTuple):
     gain: np.ndarray
     items: np.ndarray

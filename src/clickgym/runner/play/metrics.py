@@ -48,12 +48,14 @@ class Metric(NamedTuple):
         context: builds the kernel's context from an environment and the number of a stream; None
             if the kernel needs no context.
         k: the number of positions that count on held-out queries.
+        is_share: whether all values lie between 0 and 1, so that bands in figures end there.
     """
 
     description: str
     kernel: Callable[..., float] | None
     context: Callable[..., Any] | None = None
     k: int = 0
+    is_share: bool = False
 
 
 def _varying_error(name: str, env: Env) -> ValueError:
@@ -148,6 +150,7 @@ def ndcg_at(k: int) -> Metric:
         "there is none",
         ndcg,
         partial(gain_context, k=k),
+        is_share=True,
     )
 
 
@@ -158,6 +161,7 @@ def held_out_ndcg_at(k: int) -> Metric:
         "exploration at each checkpoint",
         None,
         k=k,
+        is_share=True,
     )
 
 
@@ -203,7 +207,9 @@ def safety_context(env: Env, b: int = 0) -> SafetyContext:
 
 
 METRICS: dict[str, Metric] = {
-    "any_click": Metric("sessions with at least one click (as a share: CTR_set)", any_click),
+    "any_click": Metric(
+        "sessions with at least one click (as a share: CTR_set)", any_click, is_share=True
+    ),
     "ndcg": ndcg_at(5),
     "ndcg@10": ndcg_at(10),
     "held_out_ndcg@10": held_out_ndcg_at(10),
@@ -212,6 +218,7 @@ METRICS: dict[str, Metric] = {
         "(Li et al. 2019, eq. 7)",
         violation,
         safety_context,
+        is_share=True,
     ),
 }
 """The metrics by name; `metric_of` also accepts the metrics of `AT_K` with any other k."""
@@ -232,11 +239,28 @@ def metric_of(name: str) -> Metric:
     return AT_K[family](int(k))
 
 
-def is_sum(name: str) -> bool:
-    """Whether a metric of results is a running sum over the sessions; a metric of your own is one,
-    also where its module is not imported.
+def _metric_of_results(name: str) -> Metric | None:
+    """Return the metric behind a column of results; None if the column is regret or reward, or if
+    nobody has imported the module that adds the metric.
     """
-    return name.partition("@")[0] != "held_out_ndcg"
+    try:
+        return metric_of(name)
+    except ValueError:
+        return None
+
+
+def is_sum(name: str) -> bool:
+    """Return whether a metric of results is a running sum over the sessions, which is assumed of an
+    unknown metric.
+    """
+    metric = _metric_of_results(name)
+    return metric is None or metric.kernel is not None
+
+
+def is_share(name: str) -> bool:
+    """Return whether all values of a metric of results are known to lie between 0 and 1."""
+    metric = _metric_of_results(name)
+    return metric is not None and metric.is_share
 
 
 @cache

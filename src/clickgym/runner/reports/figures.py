@@ -21,7 +21,7 @@ from polars import col
 
 from ...core.files import write_whole
 from ...core.text import shorten
-from ..play.metrics import is_sum
+from ..play.metrics import is_share, is_sum
 from ..store import Cell
 from ..summaries import (
     RUN,
@@ -47,8 +47,6 @@ FLOOR = 1e-3
 """Regret below this value is not drawn on a logarithmic axis, because it is a rounding error or the
 regret of the `Oracle`.
 """
-SHARES = ("any_click", "violations", "ndcg", "held_out_ndcg")
-"""Metrics whose values lie between 0 and 1, so their bands end there; without ``@k``."""
 OWN_USERS = "custom"
 """The instance's name if users pass their own click model. Titles omit this uninformative name."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
@@ -267,7 +265,7 @@ def _draw(
             look |= {"marker": "o", "clip_on": False}
         [lines[agent]] = axes.plot(step, mean, label=manner.text(agent), **look)
         low, high = np.maximum(mean - half, floor), mean + half
-        if measure.partition("@")[0] in SHARES and manner.reference is None:
+        if is_share(measure) and manner.reference is None:
             low, high = np.clip([low, high], 0.0, 1.0)
         axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
     missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
