@@ -84,14 +84,16 @@ def test_shares_of_the_readme():
     expected = [
         shares["PBMRank-v0", "CascadeKLUCB"],
         shares["PBMRank-v0", "A2C"],
-        shares["personal:features=outer", "LinearTS"],
-        shares["personal", "LinearTS"],
-        shares["personal", rl_page.found("PPO")],
         shares["personal", rl_page.searched_networks()[1]],
-        planned["MaskablePPO"],
+        shares["personal", rl_page.found("PPO")],
+        shares["personal:features=outer", "LinearTS"],
+        shares["personal:features=outer", "A2C"],
         planned["CascadeKLUCB"],
+        planned["MaskablePPO"],
+        shares["personal", "LinearTS"],
     ]
-    shown = re.findall(r"([\d.]+)(?: ± ([\d.]+))? %", text)
+    cells = r"\| (?:\*\*)?([\d.]+)(?: ± ([\d.]+))?(?:\*\*)? \("  # and a percentage in a sentence
+    shown = [*re.findall(cells, text), *re.findall(r"([\d.]+) ± ([\d.]+) %", text)]
     for (mean, half), values in zip(shown, expected, strict=True):
         interval = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
         for printed, value in ((mean, values.mean()), (half, interval)):
