@@ -29,7 +29,7 @@ class CascadeAgent(CompiledAgent):
     examined.
     """
 
-    click_models = "CM; others by the feedback rule"
+    click_models = "CM; others: see `feedback`"
 
     def __init__(
         self,

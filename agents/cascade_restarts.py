@@ -266,7 +266,7 @@ class GLRCascadeKLUCB(CascadeAgent):
 
     paper = "Wang et al. 2019, Algorithm 1"
     bibtex_keys = ["glrcascade"]
-    click_models = "CM that changes"
+    click_models = "CM that changes over time"
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

@@ -550,7 +550,7 @@ class PBMLinUCB(RidgeAgent):
         array([2, 1])
     """
 
-    paper = "He et al. 2020, Algorithm 1, with the weights of a PBM"
+    paper = "He et al. 2020, Algorithm 1, with PBM weights"
     bibtex_keys = ["ubmlinucb"]
     click_models = "PBM, with linear attraction"
 

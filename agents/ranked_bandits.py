@@ -183,7 +183,7 @@ class RankedExp3(CompiledAgent):
         (2,)
     """
 
-    paper = "Radlinski et al. 2008, Algorithm 2, over Exp3"
+    paper = "Radlinski et al. 2008, Algorithm 2, with Exp3"
     bibtex_keys = ["rankedbandits", "exp3"]
     state_type = Exp3State
     rank_kernel = rank_by_choices(choose_exp3)
@@ -301,7 +301,7 @@ class RankedKLUCB(CompiledAgent):
         (2,)
     """
 
-    paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
+    paper = "Radlinski et al. 2008, Algorithm 2, with KL-UCB"
     bibtex_keys = ["rankedbandits", "klucb"]
     state_type = RankedKLUCBState
     rank_kernel = rank_by_choices(choose_klucb)

@@ -48,9 +48,9 @@ class CascadeModel(ClickModel):
     """Cascade model (CM): the user reads the list from the top, clicks the first attractive item
     and stops.
 
-    A session has at most one click, and items near the top hide the items below them. A user
-    who finds no attractive item reads the whole list. The expected number of clicks depends on
-    which items are shown, not on their order.
+    A session has at most one click. An attractive item hides the items below it, because a user
+    who clicks it never looks further down. A user who finds no attractive item reads the whole
+    list. The expected number of clicks depends only on which items are shown, not on their order.
 
     Click law:
         ::

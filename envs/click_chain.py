@@ -81,14 +81,14 @@ def weigh(parameters, reward, gain, continuation):
 
 
 class ClickChainModel(ClickModel):
-    """Click chain model (CCM): whether a user continues below a click depends on how relevant the
-    clicked item is.
+    """Click chain model (CCM): the relevance of a clicked item determines how likely the user is to
+    read on.
 
     The user reads the list from the top and clicks an examined item i with probability α(i).
-    After skipping an item, the user continues with probability τ1. A clicked item is relevant
-    with the same probability α(i), independently of the click, and the user continues with
-    probability τ3 if it is relevant and τ2 if it is not. So a session can have several clicks,
-    and a user can leave without any.
+    After skipping an item, the user continues to the next position with probability τ1. A clicked
+    item is relevant, again with probability α(i) and independently of the click. The user then
+    continues with probability τ3 if the item is relevant, and with probability τ2 if it is not. A
+    session can therefore have several clicks, and a user may leave without clicking anything.
 
     Click law:
         ::
@@ -135,7 +135,7 @@ class ClickChainModel(ClickModel):
 
     short = "CCM"
     title = "click chain model"
-    behaviour = "whether a user continues below a click depends on how relevant the clicked item is"
+    behaviour = "the relevance of a clicked item determines how likely the user is to read on"
     paper = "Guo et al. 2009"
     bibtex_keys = ["clickchain"]
     default_instance = "yandex-9982"

@@ -59,9 +59,10 @@ class DependentClickModel(ClickModel):
     """Dependent click model (DCM): the user reads the list from the top, and may read on after a
     click.
 
-    The user clicks every examined item that attracts, and after a click at position k leaves
-    satisfied with probability v_k. Otherwise the user continues to the next position. A session
-    can have several clicks. Whether a click satisfies depends on its position, not on the item.
+    The user clicks an examined item i with probability α(i). After a click at position k, the user
+    leaves satisfied with probability v_k; in all other cases, the user continues to the next
+    position. A session can therefore have several clicks. Whether a click satisfies the user
+    depends on the position of the click, not on the item.
 
     ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``. By this formula no user
     would look below an unattractive item. This class implements the model of the original papers.

@@ -84,11 +84,11 @@ class DynamicBayesianModel(ClickModel):
     """Dynamic Bayesian network model (DBN; SDBN if no user gives up): a clicked item may satisfy
     the user, who then leaves.
 
-    The user reads the list from the top and clicks every examined item that attracts. A clicked
-    item i satisfies the user with probability s(i), and a satisfied user leaves. All others
-    continue to the next position with probability g, or give up. Attraction and satisfaction
-    are separate: an item can get many clicks and satisfy few users. With g = 1 no user gives
-    up; this is the simplified model (SDBN).
+    The user reads the list from the top and clicks an examined item i with probability α(i). A
+    clicked item i satisfies the user with probability s(i), and a satisfied user leaves. A user
+    who is not satisfied continues to the next position with probability g and otherwise gives up.
+    Attraction and satisfaction are separate parameters: an item may get many clicks but satisfy
+    few users. With g = 1, no user gives up; this special case is the simplified model (SDBN).
 
     Click law:
         ::

@@ -71,7 +71,7 @@ def expected_over(
 
 
 class MixtureModel(CompositeModel, ClickModel):
-    """Mixture of click models: each user belongs to one of several unobserved kinds.
+    """Mixture of click models: each user belongs to one of several hidden kinds.
 
     In every session, the new user belongs to kind m with probability w_m, and clicks according to
     the click model of kind m. The kinds may differ in their tastes, which are the attractions of
@@ -117,7 +117,7 @@ class MixtureModel(CompositeModel, ClickModel):
     """
 
     title = "mixture of click models"
-    behaviour = "each user is of one of several unobserved kinds"
+    behaviour = "each user belongs to one of several hidden kinds"
     paper = "McLachlan and Peel 2000"
     bibtex_keys = ["mixtures"]
     default_instance = "two-kinds"

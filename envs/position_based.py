@@ -45,14 +45,14 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 class PositionBasedModel(ClickModel):
-    """Position-based model (PBM): each position has its own probability of being examined,
-    whatever the list and the other clicks are.
+    """Position-based model (PBM): users examine each position with a fixed probability, which
+    depends neither on the list nor on other clicks.
 
-    Users usually look at the top positions most often, and click an examined item i with
-    probability α(i). An attractive item at a low position therefore gets few clicks, which is
-    called position bias. Users do not stop after a click, so a session can have several, and a
-    click at one position says nothing about the others. The best list has the most attractive
-    items at the positions that are examined most.
+    An examined item i is clicked with probability α(i). Users usually look at the top positions
+    most often, so an attractive item at a low position gets few clicks; this effect is called
+    position bias. Users do not stop after a click, so a session can have several clicks, and a
+    click at one position gives no information about clicks at other positions. The best list has
+    the most attractive items at the positions that are examined most often.
 
     Click law:
         ::
@@ -90,8 +90,8 @@ class PositionBasedModel(ClickModel):
     short = "PBM"
     title = "position-based model"
     behaviour = (
-        "each position has its own probability of being examined, whatever the list and "
-        "the other clicks are"
+        "users examine each position with a fixed probability, which depends neither on the list "
+        "nor on other clicks"
     )
     paper = "Richardson et al. 2007"
     bibtex_keys = ["predictingclicks", "pbmbandits"]

@@ -58,10 +58,11 @@ class TrustBiasModel(ClickModel):
     """Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at
     higher positions.
 
-    Position k is examined with probability χ_k, independently of the list and of other clicks.
-    Its item i is relevant with probability α(i). The user clicks an examined item with
-    probability ε⁺_k if it is relevant, and ε⁻_k if it is not. Because users trust the first
-    results, ε⁻_k is usually largest at the top. With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
+    Position k is examined with probability χ_k, which depends neither on the list nor on other
+    clicks. The item i at this position is relevant with probability α(i). If the user examines the
+    item, the probability of a click is ε⁺_k for a relevant item and ε⁻_k for an irrelevant item.
+    Because users trust the first results, ε⁻_k is usually largest at the top. With ε⁺ = 1 and
+    ε⁻ = 0, the model is a PBM.
 
     Click law:
         ::

@@ -62,14 +62,15 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 class UserBrowsingModel(ClickModel):
-    """User browsing model (UBM): examination depends on the position and on the position of the
-    last click above it.
+    """User browsing model (UBM): the probability that users examine a position depends on this
+    position and on the position of the last click above it.
 
-    Users go through all positions from the top and examine position k with probability
-    γ_{k,k'}, where k' is the position of the last click above it. For example, they may look
-    closely right below a click, and rarely far below it. They click an examined item i with
-    probability α(i), so a session can have several clicks, and each one changes what is
-    examined below it. If γ does not depend on k', this is the PBM.
+    Users pass all positions from top to bottom. They examine position k with probability γ_{k,k'},
+    where k' is the position of their last click above it. For example, they may often look at the
+    position right below a click, and rarely at positions far below it. Users click an examined
+    item i with probability α(i), so a session can have several clicks, and each click changes how
+    likely users are to examine the positions below it. If γ does not depend on k', the model is a
+    PBM.
 
     Click law:
         ::
@@ -109,7 +110,10 @@ class UserBrowsingModel(ClickModel):
 
     short = "UBM"
     title = "user browsing model"
-    behaviour = "examination depends on the position and on the position of the last click above it"
+    behaviour = (
+        "the probability that users examine a position depends on this position and on the "
+        "position of the last click above it"
+    )
     paper = "Dupret and Piwowarski 2008"
     bibtex_keys = ["userbrowsing", "ubmlinucb"]
     default_instance = "yandex-9982"

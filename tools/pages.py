@@ -154,7 +154,7 @@ def model_sections() -> str:
             about = "" if SECTION.match(f"{about}\n") else " ".join(about.split())
             parts += [
                 f"### {env_id}",
-                f"[`{env_id}`](../{code_of(users)}), {users.title}. "
+                f"Users of [`{env_id}`](../{code_of(users)}) follow the {users.title}. "
                 f"{_capital(users.behaviour)}. {about}".strip(),
                 _parameter_names(args, users.shapes),
             ]

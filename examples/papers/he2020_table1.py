@@ -1,4 +1,4 @@
-"""CTR of contextual agents against the length of the list, recommendation.
+"""Click-through rate of contextual agents for different list lengths (recommendation).
 
 He et al. 2020, table 1 and figure 4.
 

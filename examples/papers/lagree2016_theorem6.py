@@ -1,4 +1,4 @@
-"""Regret beside the lower bound of the position-based model.
+"""Regret compared with the lower bound of the position-based model.
 
 Lagrée et al. 2016, section 4 and theorem 6.
 

@@ -1,4 +1,4 @@
-"""Regret of re-ranking a production list.
+"""Regret of agents that re-rank a production list.
 
 Li et al. 2019 (BubbleRank), figure 1.
 

@@ -1,5 +1,5 @@
-"""Regret of BubbleRank against wrong pairs in the initial list, and against examination of the last
-position.
+"""How BubbleRank's regret depends on the wrong pairs in the initial list, and on the examination of
+the last position.
 
 Li et al. 2019 (BubbleRank), figure 3.
 

@@ -1,4 +1,4 @@
-"""NDCG@5 of re-ranking a production list.
+"""NDCG@5 of agents that re-rank a production list.
 
 Li et al. 2019 (BubbleRank), figure 4.
 

@@ -1,4 +1,4 @@
-"""Regret where the users change every 10,000 sessions.
+"""Regret with users who change every 10,000 sessions.
 
 Li and de Rijke 2019, figure 1.
 

@@ -1,4 +1,4 @@
-"""Regret where the users change every 10,000 sessions, on single queries.
+"""Regret with users who change every 10,000 sessions, on single queries.
 
 Li and de Rijke 2019, figure 2.
 

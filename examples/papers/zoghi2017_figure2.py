@@ -1,4 +1,4 @@
-"""Regret per session and its distribution, many queries.
+"""Regret per session, and its distribution over many queries.
 
 Zoghi et al. 2017, figures 1 and 2.
 
