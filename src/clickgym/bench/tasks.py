@@ -102,7 +102,7 @@ ABILITIES = {
     ],
     "long lists": [
         Group(
-            "10 of 20 items",
+            "lists of 10 out of 20 items",
             ("CM", "PBM", "DBN"),
             6 * [f"{LIKE},n_items=20,n_positions=10"],
             200,
@@ -120,7 +120,7 @@ ABILITIES = {
     ],
     "position bias": [
         Group(
-            "lower positions are examined less, 1/k^η",
+            "users look at position k with probability 1/k^η",
             ("PBM",),
             [f"position-bias:eta={eta},seed={{seed}}" for eta in (0.25, 0.5, 1, 2) * 3],
             400,
@@ -196,7 +196,7 @@ ABILITIES = {
     ],
     "safety": [
         Group(
-            "lists much worse than the production list",
+            "no list should be much worse than the production list",
             ("CM", "PBM", "TPBM"),
             6 * [QUERY],
             1000,
@@ -217,7 +217,7 @@ ABILITIES = {
     "long run": [Group("a million sessions", SIX, 2 * [QUERY], 1300, 1_000_000, quick=0)],
     "features": [
         Group(
-            "20 candidates a session, attraction linear in features",
+            "20 candidates per session, with attraction linear in the features",
             tuple(f"Contextual{model}" for model in SIX[:5]),
             3 * ["linear:query={query},seed={seed}"],
             1400,
