@@ -28,6 +28,7 @@ from stable_baselines3 import PPO
 import clickgym
 from clickgym.agents import PlackettLuceActorCritic, RegretCallback, vec_env
 from clickgym.core.statistics import half_width
+from clickgym.runner.reports.figures import line_styles
 
 BANDITS = ("MixTS", "CascadeTS", "CascadeKLUCB", "BCMPTS", "Random")
 EPISODES = {"valid": 400, "test": 400, "real": 320}
@@ -97,8 +98,9 @@ def main() -> None:
         name = f"network, trained with {options.rounds * 256 * horizon:,} sessions"
         policies[name] = choose(net, horizon)
 
+    looks = line_styles([*policies, *BANDITS])
     splits = ("test", "real") if options.final else ("valid",)
-    size = (4.5 * len(splits), 3.5)
+    size = (3.3 * len(splits), 3.0)
     figure, panels = plt.subplots(1, len(splits), figsize=size, squeeze=False, layout="constrained")
     for axes, split in zip(panels[0], splits, strict=True):
         runs, lost = EPISODES[split], {}
@@ -121,11 +123,13 @@ def main() -> None:
             if name not in BANDITS:
                 print(f"    beside {best}: {estimate(by_query[name] - by_query[best], '+')}")
             steps, regret = lost[name]
-            axes.plot(steps, regret.mean(axis=0), label=name.partition(",")[0])
+            if name != "MixTS":  # its line is that of CascadeTS, nearly
+                label = name.partition(",")[0]
+                axes.plot(steps, regret.mean(axis=0), label=label, **looks[name])
         axes.set(title=split, xlabel="sessions of the episode", ylabel="clicks lost so far")
-        axes.legend()
+        axes.legend(fontsize="small", frameon=False)
     if options.figure:
-        figure.savefig(options.figure)
+        figure.savefig(options.figure, dpi=150)
 
 
 if __name__ == "__main__":
