@@ -51,7 +51,7 @@ SITUATIONS = {
 }
 """Each ability in the words of a reader who looks for an agent."""
 
-SHARED = ("study", "figures", "he2020_offline")
+SHARED = ("study", "figures")
 VERDICTS = ("reproduced", "not reproduced on these queries", "undecided", "not tested")
 
 

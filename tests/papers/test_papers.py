@@ -15,7 +15,7 @@ import study
 from clickgym.bench.result_files import read_results
 
 FOLDER = Path(study.__file__).parent
-OTHERS = {"study", "figures", "he2020_offline"}
+OTHERS = {"study", "figures"}
 NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 FAST = ["lagree2016_theorem6", "li2019_nonstationary_figure2", "zoghi2017_figure2"]
 """One program for each of some papers, with agents that are fast without compilation."""
