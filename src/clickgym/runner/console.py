@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from ..core.kernels import COMPILING, compiling
 
 
 def output() -> Console:
@@ -34,14 +31,6 @@ def _widen(console: Console) -> Console:
     if not console.width or not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = 1000
     return console
-
-
-@contextmanager
-def announce_compiling(console: Console) -> Iterator[None]:
-    """Context manager that shows in a terminal when kernels are being compiled."""
-    status = console.status(COMPILING, spinner="line" if console.options.ascii_only else "dots")
-    with compiling(lambda going_on: status.start() if going_on else status.stop()):
-        yield
 
 
 def say(console: Console, text: str, style: str = "") -> None:

@@ -153,8 +153,8 @@ class Progress:
     after ten seconds and then one line a minute.
 
     The lines estimate the time left from the average time of the sessions so far, without the time
-    for loading modules and compiling kernels. Sessions of an unfinished run count, too, unless the
-    run is played on another machine, which reports only finished runs.
+    before the first session. Sessions of an unfinished run count, too, unless the run is played on
+    another machine, which reports only finished runs.
 
     Args:
         is_shown: whether anything is shown.
@@ -177,11 +177,10 @@ class Progress:
         self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_finished
         self._n_sessions, self._n_before = n_runs * horizon, n_finished * horizon
         self._has_begun = False
-        self._n_compiling, self._lock = 0, threading.Lock()  # threads that compile
         self._task = self._bar.add_task("", total=self._n_sessions, completed=self._n_before)
-        self._compiling = compiling(self._on_compiling)
+        self._compiling = compiling(self._describe)
         self._is_printed = is_shown and self._bar.disable
-        self._started = self._compiles_since = time.monotonic()
+        self._started = time.monotonic()
         self._due = self._started + FIRST_LINE
 
     def __enter__(self) -> Self:
@@ -261,16 +260,6 @@ class Progress:
         left = time_left(seconds * (self._n_sessions - n_played))
         say(errors(), f"clickgym: {runs}, {share}, {left}")
 
-    def _on_compiling(self, is_compiling: bool) -> None:
-        now = time.monotonic()
-        with self._lock:
-            self._n_compiling += 1 if is_compiling else -1
-            if is_compiling and self._n_compiling == 1:
-                self._compiles_since = now
-            elif not self._n_compiling:  # kernels compile once, which says nothing of the time left
-                self._started += now - max(self._compiles_since, self._started)
-        self._describe()
-
-    def _describe(self) -> None:
+    def _describe(self, is_compiling: bool = False) -> None:
         runs = f"{self._n_finished} of {self._n_runs} runs"
-        self._bar.update(self._task, description=COMPILING if self._n_compiling else runs)
+        self._bar.update(self._task, description=COMPILING if is_compiling else runs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...runner.console import Column, announce_compiling, errors, output, print_table, say
+from ...core.kernels import compilation_note
+from ...runner.console import Column, errors, output, print_table, say
 from ..check_models import ROUNDS, check_models
 from .options import ColumnNames, LogFiles, sessions_of
 
@@ -29,10 +30,9 @@ def check(
     interval. The column error is the root mean squared error, and the column noise is the error
     that a model would have if it knew the truth. A model whose error is below the noise gets 1.
     """
-    status = errors()
-    with announce_compiling(status):
+    with compilation_note():
         sessions = sessions_of(log, columns)
-        say(status, f"fitting each model up to {ROUNDS} times")
+        say(errors(), f"fitting each model up to {ROUNDS} times")
         checked = check_models(sessions)
     rows = []
     for model, error, noise, predicted, low, high in checked.table.iter_rows():

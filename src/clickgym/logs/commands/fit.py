@@ -15,8 +15,9 @@ import typer
 from rich.text import Text
 
 from ...core.files import make_folder
+from ...core.kernels import compilation_note
 from ...envs import MAX_SEARCH, ClickModel, Instance
-from ...runner.console import Column, announce_compiling, errors, output, print_table, say
+from ...runner.console import Column, output, print_table, say
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
 from ..fitting import Fitted, cautions, fit_models
@@ -90,8 +91,8 @@ def fit(
             ".json"
         )
     make_folder(out.parent if is_file else out)
-    console, status = output(), errors()
-    with announce_compiling(status), warnings.catch_warnings():
+    console = output()
+    with compilation_note(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
         sessions = sessions_of(log, columns)
         fitted = fit_models(

@@ -9,7 +9,8 @@ import polars as pl
 import typer
 
 from ...core.checks import check_horizon
-from ...runner.console import announce_compiling, errors, output, say
+from ...core.kernels import compilation_note
+from ...runner.console import output, say
 from ...runner.make import all_instances, make_agent, make_env
 from ..log import check_table, write_tidy
 from ..reading import read_log
@@ -76,7 +77,7 @@ def record(
     check_table(out)
     n = check_horizon(sessions, name="sessions")
     parts = []
-    with announce_compiling(errors()):
+    with compilation_note():
         for number, name in enumerate(all_instances(instances)):
             place = make_env(env, name)
             shop: Any = make_agent(agent, place, horizon=n, seed=seed + number)
