@@ -1,17 +1,15 @@
 """Play a sample of the runs that ship on the scorecard again, and compare all digits.
 
-python tools/replay.py [AGENT ...] [--since REF] [--tasks N] [--seed N]
+python tools/replay.py [AGENT ...]
 
-Of each agent the first runs of a few tasks are played, drawn by ``--seed``, and those of their
-anchors. ``--since main`` are the results that a pull request brings. Agents with a network have
-other digits in other builds of torch, and are left out. The module of an agent of one's own is
-looked for in the working folder.
+For each agent, by default for all, the program plays the first run of three tasks, and the first
+run behind their anchors. Agents with a network have other digits in other builds of torch, and are
+left out. The module of an agent of your own is looked for in the working folder.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,17 +26,18 @@ from clickgym.bench.result_files import read_results
 from clickgym.bench.tasks import all_tasks
 
 
-def replay(path: Path, n_tasks: int = 3, seed: int = 0) -> list[str]:
-    """What differs in a replay of a sample of an agent's tasks, and of the runs of their anchors.
+def replay(path: Path, n_tasks: int = 3) -> list[str]:
+    """Play a few of an agent's tasks again, and the runs behind their anchors, and return the
+    differences.
 
     Args:
-        path: of the agent's file.
-        n_tasks, seed: of the sample.
+        path: the agent's file.
+        n_tasks: the number of tasks; the agent's name decides which.
     """
     agent = unquote(path.stem)
     table, _ = read_results(path)
     tasks = [task for task in all_tasks() if task.name in set(table["task"])]
-    rng = np.random.default_rng([seed, *agent.encode()])
+    rng = np.random.default_rng([0, *agent.encode()])
     places = rng.choice(len(tasks), min(n_tasks, len(tasks)), replace=False)
     drawn, lines = [tasks[place] for place in sorted(places)], []
     anchors = line_file(path.parent / "anchor_runs", agent)
@@ -55,30 +54,18 @@ def replay(path: Path, n_tasks: int = 3, seed: int = 0) -> list[str]:
     return lines
 
 
-def changed_since(ref: str) -> list[str]:
-    """The agents whose results differ from a commit or a branch."""
-    command = ["git", "-C", str(DATA), "diff", "--name-only", "--diff-filter=d", ref, "--", "."]
-    files = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    return [unquote(Path(file).stem) for file in files if Path(file).parent.name == DATA.name]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("agents", nargs="*", help="default: all")
-    parser.add_argument("--since", metavar="REF", help="results that differ from it, instead")
-    parser.add_argument("--tasks", type=int, default=3, help="of each agent")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample of tasks")
     options = parser.parse_args(arguments)
-    names = changed_since(options.since) if options.since else options.agents
-    if not names and not options.since:
-        names = [unquote(path.stem) for path in sorted(DATA.glob("*.parquet"))]
+    names = options.agents or [unquote(path.stem) for path in sorted(DATA.glob("*.parquet"))]
     wrong = 0
     for name in names:
         if name == "anchors" or name.partition(":")[0] in NETWORKS:
             continue
         start = time.perf_counter()
-        different = replay(line_file(DATA, name), options.tasks, options.seed)
+        different = replay(line_file(DATA, name))
         wrong += len(different)
         words = "; ".join(different) or "equal"
         print(f"{name} ({time.perf_counter() - start:.0f} s): {words}", flush=True)
