@@ -1,7 +1,7 @@
 """Draw what 40 users of each click model do with the best list.
 
 A column is a user and a row is a position: blue was clicked, yellow was looked at, grey was not.
-All models go into the page of environments, and each by itself into the gallery of the website.
+All models go into the page of environments, and each by itself into its page of the website.
 
 python tools/crowd.py
 """
@@ -62,7 +62,7 @@ def draw(axes: Axes, name: str) -> None:
 
 
 def alone(name: str) -> NotebookFigure:
-    """The picture of one environment, as a card of the gallery has it."""
+    """The picture of one environment, for its page."""
     figure = NotebookFigure(figsize=(5.4, 1.8), layout="constrained")
     draw(figure.subplots(), name)
     return figure

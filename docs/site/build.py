@@ -1,5 +1,5 @@
 """Build the website: collect the pages in the folders of the repository, make those of agents,
-click models and studies and the galleries, and run Sphinx.
+click models and studies, and run Sphinx.
 
 make site
 """
@@ -26,7 +26,6 @@ from pages import (
     ids_of,
     models,
     package_page,
-    summary,
 )
 from polars import col
 
@@ -46,7 +45,7 @@ PAGES = (
     "C*.*",
     "SECURITY.md",
 )
-LINKED = ("tools/*.*", "tests/*.py", "benchmarks/*.csv", "src/clickgym/*.bib")
+LINKED = ("tools/*.*", "tests/*.py", "src/clickgym/*.bib")
 """Files that are no pages; a link leads to a copy of them."""
 
 
@@ -67,54 +66,6 @@ def collect() -> None:
             shutil.copy(file, target)
 
 
-def gallery(title: str, lead: str, shown: str, cards: dict[str, tuple[str, str]]) -> str:
-    """A page of cards: by the address of each, its title and its text. Its picture is beside
-    it; a screen reader says what is shown, and the title.
-    """
-    parts = [f"# {title}\n\n{lead}\n\n::::{{grid}} 1 2 3 3\n:gutter: 3\n"]
-    for address, (name, text) in cards.items():
-        picture = f":img-top: {address}.png\n:img-alt: {shown} {name.strip('`')}"
-        link = f":link: {address}\n:link-type: doc\n{picture}"
-        parts.append(f":::{{grid-item-card}} {name}\n{link}\n\n{text}\n:::\n")
-    return "\n".join([*parts, "::::\n"])
-
-
-def write_galleries() -> None:
-    """Write the galleries of environments and of algorithms, from their registries."""
-    users = {}
-    for name in models():
-        env_id = ids_of(name)[0]
-        title, _, text = re.sub(r"_(\w)", r"<sub>\1</sub>", ENVIRONMENTS[env_id].about).partition(
-            ": "
-        )
-        users[f"environments/{name}"] = (f"`{env_id}`", f"The {title}: {text}.")
-    agents = {}
-    for name, agent in AGENTS.items():
-        first = summary(agent)
-        _, colon, text = first.partition(": ")
-        text = text if colon else first
-        agents[f"agents/{name}"] = (f"`{name}`", f"{text[0].upper()}{text[1:]}")
-    pages = {
-        "gallery_environments": gallery(
-            "Gallery of environments",
-            "Each picture shows what 40 users do with the best list. A column is a user, and a row "
-            "is a position. Blue was clicked, yellow was only looked at, and grey was not looked "
-            "at. A card leads to the click model, with its parameters and its ids.",
-            "Clicks and looks of 40 users of",
-            users,
-        ),
-        "gallery_agents": gallery(
-            "Gallery of algorithms",
-            "Each picture shows the clicks that an algorithm lost, beside random lists and a known "
-            "algorithm, from the first session to the last on logarithmic axes. Lower is better.",
-            "Clicks lost by random lists, a known algorithm and",
-            agents,
-        ),
-    }
-    for name, text in pages.items():
-        (SOURCE / "docs" / f"{name}.md").write_text(text, encoding="utf-8")
-
-
 def write_made_pages() -> None:
     """Write all pages that are made from the packages, and link the overviews to them."""
     folders = {
@@ -131,7 +82,6 @@ def write_made_pages() -> None:
         (SOURCE / "docs" / folder).mkdir(exist_ok=True)
         for name, text in texts.items():
             (SOURCE / "docs" / folder / f"{name}.md").write_text(text, encoding="utf-8")
-    write_galleries()
     folders[f"../{RESULTS}"] = {file.stem: "" for file in sorted((SOURCE / RESULTS).glob("*.md"))}
     for page, folder in {
         "agents": "agents",
