@@ -15,9 +15,7 @@ from pathlib import Path
 from pickle import PicklingError
 from typing import Any, Literal, NamedTuple
 
-import joblib
 import numpy as np
-from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents.agent import UnsuitedError
@@ -55,7 +53,14 @@ from .store import (
     run_seed,
     versions,
 )
-from .workers import Progress, broken_pool_message, run_in_parallel, say_resumed, set_values
+from .workers import (
+    Progress,
+    broken_pool_message,
+    is_here,
+    run_in_parallel,
+    say_resumed,
+    set_values,
+)
 
 SESSIONS_AT_ONCE = 20_000
 """One call of a worker plays several short compiled runs, with about this many sessions in total.
@@ -359,7 +364,7 @@ def _play_jobs(
     bar: Progress,
 ) -> Iterator[FinishedRuns]:
     """Yield the runs of each job when they are finished, and show their sessions on the bar."""
-    stop, is_here = threading.Event(), _is_here(workers, n_jobs)
+    stop = threading.Event()
 
     def on_chunk(n_sessions: int) -> None:
         if stop.is_set():
@@ -369,7 +374,7 @@ def _play_jobs(
     files = {name: it for one in config.meanings().values() for name, it in one.files.items()}
     calls: list[Any]
     try:
-        if is_here:
+        if is_here(workers, n_jobs):
             calls = [(play_runs, *job, config, on_chunk) for job in jobs]
             yield from run_in_parallel(calls, n_jobs, workers, files=files)
         else:
@@ -393,14 +398,6 @@ def _play_jobs(
         ) from None
     finally:
         stop.set()
-
-
-def _is_here(workers: str, n_jobs: int) -> bool:
-    """Whether workers of this kind play in the current process."""
-    backend, _ = get_active_backend(prefer=workers)
-    if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
-        return True  # joblib starts no process for one job
-    return bool(getattr(backend, "supports_sharedmem", False))
 
 
 def play_runs_elsewhere(

@@ -1,5 +1,5 @@
 """Parallel workers and their progress. Worker processes ignore Ctrl-C; the process that started
-them handles Ctrl-C and ends them.
+them handles Ctrl-C and ends them. The rest of the package does not import joblib.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from typing import Any, Self
 import joblib
 import numpy as np
 import rich.progress
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import NDArray
 from rich.console import Console
@@ -65,11 +64,19 @@ def run_in_parallel(
     yield from results
 
 
+def is_here(prefer: str, n_jobs: int) -> bool:
+    """Whether `run_in_parallel` would run functions in the current process."""
+    backend, _ = get_active_backend(prefer=prefer)
+    if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
+        return True  # joblib starts no process for one job
+    return bool(getattr(backend, "supports_sharedmem", False))
+
+
 def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
     """Return one line that says why a pool of worker processes broke: a process died, or could not
     load its data.
     """
-    if error.__cause__ is None or isinstance(error, TerminatedWorkerError):
+    if error.__cause__ is None:
         how = re.search(r"SIG[A-Z]+", str(error))
         return (
             f"a worker process died{f' ({how[0]})' if how else ''}: either memory ran out "
