@@ -1,6 +1,6 @@
-"""PPO in a single file in the style of CleanRL, with only torch and Gymnasium's interface.
+"""Train PPO in a single file, in the style of CleanRL, with only torch and Gymnasium's interface.
 
-It trains on a native vector environment:
+The program uses a native vector environment:
 
     python examples/cleanrl_style_ppo.py --sessions 1e5 --seed 0
     python examples/cleanrl_style_ppo.py --env ContextualPBMRank-v0 --instance personal \\
@@ -25,10 +25,11 @@ GAE_LAMBDA, CLIP = 0.95, 0.2
 
 
 class Agent(nn.Module):
-    """An actor, whose outputs are scores of the items, and a critic. A list is drawn from the top
-    down: each item in proportion to exp(score), among the items that are left (Plackett–Luce). If
-    items have features, both networks read the row of each item, and the value is the mean over the
-    rows. Otherwise they read the clicks, and the state of the user if there is one.
+    """An actor network, which gives each item a score, and a critic network. The agent draws a list
+    from the top down: each position gets one of the remaining items, with a probability
+    proportional to exp(score) (Plackett–Luce). If items have features, both networks read the row
+    of each item, and the value is the critic's mean over the rows. Otherwise, the networks read the
+    clicks, and the user's state if there is one.
     """
 
     def __init__(self, envs: gym.vector.VectorEnv) -> None:
@@ -53,22 +54,24 @@ class Agent(nn.Module):
     def forward(
         self, observation: torch.Tensor, action: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, ...]:
-        """Return the list, its log-probability, and the value of the observation."""
+        """Return a list (drawn, or the given action), its log-probability, and the observation's
+        value.
+        """
         scores, value = self.actor(observation), self.critic(observation).squeeze(-1)
         if self.by_row:
             scores, value = scores.squeeze(-1), value.mean(1)
-        if action is None:  # the largest sums of a score and Gumbel noise
+        if action is None:  # Plackett–Luce: the largest sums of score and Gumbel noise
             noise = -torch.empty_like(scores).exponential_().log()
             action = (scores + noise).topk(self.n_positions).indices
         shown = nn.functional.one_hot(action, self.n_items)
-        placed = (shown.cumsum(1) - shown).bool()  # above each position
+        placed = (shown.cumsum(1) - shown).bool()  # items above each position
         logs = scores[:, None].masked_fill(placed, -torch.inf).log_softmax(2)
         log_prob = logs.gather(2, action[..., None])[..., 0].sum(1)
         return action, log_prob, value
 
 
 def as_tensor(observation: Any, space: gym.Space) -> torch.Tensor:
-    """The part of an observation that the networks read: features, or clicks and the state."""
+    """Return the part of an observation that the networks read: features, or clicks and state."""
     if isinstance(observation, dict) and "state" in observation:
         state = nn.functional.one_hot(torch.tensor(observation["state"]), int(space["state"].n))
         return torch.cat([torch.tensor(observation["clicks"]), state], 1).float()
@@ -81,7 +84,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--env", default="PBMRank-v0")
-    parser.add_argument("--instance", help="the users; by default, the environment's own")
+    parser.add_argument("--instance", help="instance; by default, the environment's own")
     parser.add_argument("--sessions", type=float, default=1e5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=4)
@@ -90,7 +93,8 @@ def main() -> None:
         "--gamma",
         type=float,
         default=0.0,
-        help="0 by default, because sessions are independent; set it if users have a state",
+        help="discount factor; 0 by default, because sessions are independent; set it if users "
+        "have a state",
     )
     args = parser.parse_args()
 

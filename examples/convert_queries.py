@@ -1,12 +1,13 @@
-"""Convert the published click models of 60 real queries of web search into instance files.
+"""Convert the published click models of 60 real web search queries into instance files.
 
 python examples/convert_queries.py yandex60_clickmodels.json --out folder
 clickgym run PBMRank-v0 --instances folder/yandex60-401.json
 
-A co-author of Zoghi et al. 2017 fitted six click models to each query, from at least a million
+A co-author of Zoghi et al. 2017 fitted six click models to each query, using at least a million
 Yandex sessions per query. The parameters are in the PyClickLambdas repository, whose terms do not
-allow clickgym to ship them. The input file is ``{"origin": ..., "shared": {"PBM_examination": ...,
-...}, "queries": {"401": {"CM": [...], ...}, ...}}``.
+allow us to ship them with clickgym. The input file is
+``{"origin": ..., "shared": {"PBM_examination": ..., ...}, "queries": {"401": {"CM": [...], ...},
+...}}``.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from clickgym.envs import (
 from clickgym.envs.instances import Instance
 
 CONTINUES = ("continue_after_skip", "continue_after_click", "continue_after_relevant")
-"""The shared parameters of the click chain model, in the order of the file."""
+"""The parameters of the click chain model that all queries share, in the order of the file."""
 
 
 def converted(source: Path) -> list[Instance]:
     """Return the instances ``yandex60-<query>``, with five positions by default.
 
-    The items keep the order of a logged result page, so items 0, 1, 2, ... in this order are the
-    production list and become the initial ranking. In the file's UBM, the last column means "no
-    click yet"; here column 0 does. The file's perseverance of the DBN, 1 up to rounding, is an
-    artefact of the fit: the models become SDBNs.
+    The items keep the order of a logged result page, so the list 0, 1, 2, ... is the production
+    list and becomes the initial ranking. In the file's UBM, the last column means "no click yet";
+    in ours, column 0 does. The file's perseverance for the DBN is 1 up to rounding, an artefact of
+    the fit, so the DBNs become SDBNs.
     """
     content = json.loads(source.read_text(encoding="utf-8"))
     return [
@@ -50,14 +51,14 @@ def converted(source: Path) -> list[Instance]:
 
 
 def instance(query: str, parameters: dict[str, Any], shared: dict[str, Any]) -> Instance:
-    """Return the instance of a query, from its own parameters and the parameters that all share."""
+    """Return the instance of a query, from its own parameters and the shared parameters."""
     examination = shared["PBM_examination"]
     browsing = np.roll(np.array(shared["UBM_gamma_rank_prev"], dtype=float), 1, axis=-1)
     n_positions = len(examination)
     models: list[ClickModel] = [
         CascadeModel(parameters["CM"], n_positions),
         PositionBasedModel(parameters["PBM"], examination),
-        TrustBiasModel(parameters["PBM"], examination),  # standard trust, as in shipped queries
+        TrustBiasModel(parameters["PBM"], examination),  # standard trust, as in the shipped queries
         DependentClickModel(parameters["DCM"], shared["DCM_termination"]),
         UserBrowsingModel(parameters["UBM"], browsing),
         DynamicBayesianModel(
@@ -83,8 +84,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("source", type=Path, help="the file")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")
+    parser.add_argument("source", type=Path, help="the input file")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the instance files")
     arguments = parser.parse_args()
     instances = converted(arguments.source)
     arguments.out.mkdir(parents=True, exist_ok=True)

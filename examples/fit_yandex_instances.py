@@ -1,9 +1,9 @@
-"""Make the shipped real queries and the instance family ``yandex-like`` from the Yandex sample log.
+"""Fit the shipped real queries and the instance family ``yandex-like`` to the Yandex sample log.
 
     python examples/fit_yandex_instances.py yandex_sample_relpred_format.tsv.gz --out envs/instances
 
-The log is not part of this project. The files hold only estimated parameters of anonymous queries;
-the same log gives the same files, byte for byte.
+The log is not part of this project. The files contain only estimated parameters of anonymous
+queries. The same log gives the same files, byte for byte.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from clickgym.logs import (
 )
 
 MIN_SESSIONS, N_ITEMS, N_POSITIONS, ITERATIONS, DIGITS = 500, 10, 5, 200, 6
-PRIOR = (1.0, 1.0)  # as when the files were first made, which stay as they are
+PRIOR = (1.0, 1.0)  # the prior behind the shipped files, which must stay the same
 
 ORIGIN = (
     "Estimated by clickgym from the sample of real Yandex sessions (format of the Relevance "
@@ -79,7 +79,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("log", type=Path, help="yandex_sample_relpred_format.tsv.gz")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the instance files")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     log = frequent_queries(read_log(yandex_table(arguments.log)))
@@ -99,10 +99,10 @@ def yandex_table(path: Path) -> pl.DataFrame:
 
     The table has one row for each URL of each query.
 
-    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click
-    ``session, time, C, url``. Each query is one session of the log, labelled ``query-region``. A
-    click belongs to the last query above it in its session whose list contains the URL; a click on
-    another URL is left out.
+    Each line of the log is tab-separated, and is either a query (``session, time, Q, query, region,
+    urls...``) or a click (``session, time, C, url``). Each query becomes one session, labelled
+    ``query-region``. A click belongs to the last query above it, in the same Yandex session, whose
+    list contains the clicked URL. If there is no such query, the click is left out.
 
     Source: Serdyukov, Craswell, Dupret, *WSCD 2012: workshop on web search click data 2012*, WSDM
         2012.
@@ -137,12 +137,12 @@ def yandex_table(path: Path) -> pl.DataFrame:
 
 
 def frequent_queries(log: ClickLog) -> ClickLog:
-    """Return the sessions of all queries with at least `MIN_SESSIONS` sessions."""
+    """Return the sessions of the queries that have at least `MIN_SESSIONS` sessions."""
     return log[np.bincount(log.queries)[log.queries] >= MIN_SESSIONS]
 
 
 def instance_of(log: ClickLog, query: int) -> Instance:
-    """Return the instance of a query."""
+    """Return the instance of a query, with its click models and its production list."""
     label = log.query_labels[query]
     sessions = log[log.queries == query]
     displayed = Counter(log.item_labels[item] for item in sessions.items.ravel())
@@ -169,7 +169,7 @@ def instance_of(log: ClickLog, query: int) -> Instance:
 
 
 def instance_name(log: ClickLog, label: str) -> str:
-    """Return ``yandex-<query>``, with the region if the log has the query in several regions."""
+    """Return ``yandex-<query>``, followed by the region if the log has several for the query."""
     query, _, region = label.partition("-")
     regions = sum(other.partition("-")[0] == query for other in log.query_labels)
     return f"yandex-{query}" if regions == 1 else f"yandex-{query}-{region}"
@@ -180,8 +180,8 @@ def digest(item: str) -> str:
 
 
 def rounded(model: ClickModel) -> ClickModel:
-    """Return the model with rounded parameters; the termination at the last position, which no log
-    can identify, repeats the termination at the position above.
+    """Return the model with rounded parameters. No log determines the termination probability at
+    the last position, so it is set to the value at the position above.
     """
     values = model.to_dict()
     if "termination" in values:
@@ -230,8 +230,8 @@ def family(instances: list[Instance]) -> dict[str, object]:
 
 
 def beta(instances: list[Instance], model: str, parameter: str) -> list[float]:
-    """Return the Beta distribution with the mean and variance of a parameter over the items of all
-    queries.
+    """Return the parameters of the Beta distribution that has the mean and the variance of a
+    parameter over the items of all queries.
     """
     values = np.concatenate([instance.models[model].to_dict()[parameter] for instance in instances])
     mean = values.mean()
@@ -240,7 +240,7 @@ def beta(instances: list[Instance], model: str, parameter: str) -> list[float]:
 
 
 def logit_line(probabilities: np.ndarray | list[float], *features: np.ndarray) -> list[float]:
-    """Logistic regression of probabilities on a constant and features, by Newton's method."""
+    """Fit a logistic regression of probabilities on a constant and features, by Newton's method."""
     target, design = (
         np.asarray(probabilities),
         np.column_stack([np.ones(len(probabilities)), *features]),

@@ -1,8 +1,8 @@
-"""Learn to rank from clicks in one file without clickgym; the last lines repeat it with clickgym.
+"""Learn to rank from clicks without clickgym, in one file, and then with clickgym for comparison.
 
     python examples/from_scratch.py --out scratch.png
 
-This program needs NumPy and matplotlib. Copy it, and change the users or the algorithm.
+The first part needs only NumPy and matplotlib. Copy it, and change the users or the algorithm.
 """
 
 import argparse
@@ -10,8 +10,8 @@ import argparse
 import numpy as np
 from matplotlib.figure import Figure
 
-ATTRACTION = np.array([0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1])  # (L,) of items 0 to 7
-EXAMINATION = np.array([1.0, 0.6, 0.4, 0.3])  # (K,) of positions 1 to 4
+ATTRACTION = np.array([0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1])  # (L,), for items 0 to 7
+EXAMINATION = np.array([1.0, 0.6, 0.4, 0.3])  # (K,), for positions 1 to 4
 
 
 def click(ranking, rng):
@@ -21,7 +21,7 @@ def click(ranking, rng):
 
 
 def expected_clicks(ranking):
-    """Return the expected number of clicks on a list; regret computed from it contains no luck."""
+    """Return the expected number of clicks on a list, so that luck plays no part in the regret."""
     return EXAMINATION @ ATTRACTION[ranking]
 
 
@@ -29,16 +29,16 @@ BEST = np.argsort(-ATTRACTION)[: len(EXAMINATION)]  # because examination decrea
 
 
 class ThompsonSampling:
-    """Draw how attractive each item may be, given its clicks so far, and rank by the draws.
+    """Draw a plausible attraction for each item, given its clicks so far, and rank by the draws.
 
-    The agent knows how often users look at each position, so a display at a lower position counts
-    less. The algorithm is BC-MPTS (Lagrée et al. 2016, section 5).
+    The agent knows how often users look at each position, so showing an item at a lower position
+    counts for less. The algorithm is BC-MPTS (Lagrée et al. 2016, section 5).
     """
 
     def __init__(self, rng):
         self.rng = rng
         self.clicks = np.zeros(len(ATTRACTION))
-        self.seen = np.zeros(len(ATTRACTION))  # expected number of looks
+        self.seen = np.zeros(len(ATTRACTION))  # expected number of examinations
 
     def rank(self):
         skips = np.maximum(self.seen - self.clicks, 0)
@@ -51,7 +51,7 @@ class ThompsonSampling:
 
 
 def play(horizon, seed):
-    """Play one run, and return the regret so far after each session, (horizon,)."""
+    """Play one run, and return the cumulative regret after each session, (horizon,)."""
     users, agent = np.random.default_rng(seed), ThompsonSampling(np.random.default_rng([seed, 1]))
     lost = np.empty(horizon)
     for session in range(horizon):
@@ -62,15 +62,15 @@ def play(horizon, seed):
 
 
 def described(regret):
-    """Return the mean of the runs with an approximate 95 % interval, as text."""
+    """Format the mean regret over the runs, with an approximate 95 % interval."""
     return f"{np.mean(regret):.1f} ± {1.96 * np.std(regret, ddof=1) / np.sqrt(len(regret)):.1f}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--horizon", type=int, default=5_000, help="sessions of a run")
+    parser.add_argument("--horizon", type=int, default=5_000, help="sessions per run")
     parser.add_argument("--runs", type=int, default=40)
-    parser.add_argument("--out", default="scratch.png", help="the file of the figure")
+    parser.add_argument("--out", default="scratch.png", help="file for the figure")
     given = parser.parse_args()
 
     runs = np.array([play(given.horizon, seed) for seed in range(given.runs)])
@@ -82,7 +82,7 @@ def main():
     axes.plot(runs.mean(axis=0), color="tab:blue")
     figure.savefig(given.out)
 
-    # The same users and the same algorithm with clickgym, which draws other random numbers.
+    # The same users and algorithm in clickgym, which draws different random numbers.
     import gymnasium as gym
 
     import clickgym

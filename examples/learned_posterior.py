@@ -1,8 +1,8 @@
 """A network that estimates how attractive items are, trained on queries with known attractions.
 
-This is supervised learning, not reinforcement learning: the network predicts the attraction of each
-item, and how uncertain it is, from the clicks of an episode so far. Items are shown in the order of
-estimate + bonus x uncertainty. The bonus is chosen on the validation queries.
+This is supervised learning, not reinforcement learning. From the clicks so far in an episode, the
+network predicts the attraction of each item, and how uncertain this prediction is. The policy ranks
+the items by prediction + bonus x uncertainty, with a bonus chosen on the validation queries.
 
 ``python examples/unseen_queries.py --rounds 60`` trains the network and runs it on new queries.
 """
@@ -22,18 +22,20 @@ from torch import Tensor, nn
 from clickgym.envs import ClickVectorEnv, EpisodeCountsVector, PositionBasedModel, QueryUsers
 
 BONUSES = [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0), (2.0, 1.0), (3.0, 1.0)]
-"""Bonuses from which the validation queries choose, and powers of the part of the episode left."""
+"""Pairs of a bonus and a power of the remaining fraction of the episode; the validation queries
+decide which pair to use.
+"""
 
 
 def make_envs(split: str, horizon: int, n_envs: int, env: str = "QueriesPBMRank-v0") -> VectorEnv:
-    """Make parallel episodes of a split's queries; observations count the clicks so far."""
+    """Make parallel episodes with the queries of a split; observations count the clicks so far."""
     instance = f"queries:split={split},n_sessions={horizon}"
     envs = gym.make_vec(env, num_envs=n_envs, instance=instance, autoreset_mode="SameStep")
     return EpisodeCountsVector(envs)
 
 
 def play(policy: Callable[[Any], Any], envs: VectorEnv, seed: int = 0) -> NDArray[np.float64]:
-    """Return the regret of each session of an episode, ``(T, B)``; stream b plays query b mod Q."""
+    """Return the regret of each session of an episode, ``(T, B)``. Stream b plays query b mod Q."""
     observations, _ = envs.reset(seed=seed)
     regret, is_over = [], False
     while not is_over:
@@ -46,12 +48,12 @@ def play(policy: Callable[[Any], Any], envs: VectorEnv, seed: int = 0) -> NDArra
 class Posterior(nn.Module):
     """Estimates the logit of each item's attraction, with a standard deviation.
 
-    The same network reads each item; the mean of its outputs over all items describes the query.
-    The network corrects a simple estimate: clicks divided by displays, where a display counts as
-    much as its position is examined.
+    The same network reads each item, and the mean of its outputs over all items describes the
+    query. The network corrects a simple estimate: clicks divided by displays, each weighted by the
+    examination of its position.
 
     Args:
-        examination: ``(K,)`` the mean examination over the training queries.
+        examination: ``(K,)`` the mean examination probabilities over the training queries.
         width: the width of the hidden layers.
     """
 
@@ -70,7 +72,7 @@ class Posterior(nn.Module):
         self.head = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 2))
 
     def forward(self, counts: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``(..., L)`` means and logarithms of standard deviations."""
+        """Return the means and the logarithms of the standard deviations, each ``(..., L)``."""
         k = self.n_positions
         shown, clicked = counts[..., :k].expm1(), counts[..., k : 2 * k].expm1()
         weight = (shown * self.examination).sum(-1, keepdim=True)
@@ -86,13 +88,14 @@ class Posterior(nn.Module):
 
 
 class LearnedPosterior:
-    """A policy that shows the items with the largest estimate + bonus x left^power x deviation.
+    """A policy that shows the items with the largest mean + bonus x left^power x deviation, where
+    ``left`` is the remaining fraction of the episode.
 
     Args:
-        net: the network.
-        bonus: how much uncertain items are preferred.
+        net: the network, which predicts the mean and the standard deviation for each item.
+        bonus: how strongly the policy prefers uncertain items.
         power: how fast this preference fades towards the end of the episode.
-        noise: the share of the deviation that is drawn at random, as in Thompson sampling.
+        noise: adds this multiple of the deviation times a normal draw, as in Thompson sampling.
         seed: the seed of the random draws.
     """
 
@@ -116,11 +119,11 @@ class LearnedPosterior:
 def train(
     queries: Sequence[PositionBasedModel], horizon: int, rounds: int, seed: int = 0
 ) -> Posterior:
-    """Train on episodes that the network plays itself, exploring by its own uncertainty.
+    """Train on episodes that the network itself plays, exploring by its own uncertainty.
 
     Args:
-        queries: the users of each training query, whose attractions are the targets.
-        horizon: T, the sessions of an episode.
+        queries: the users of each training query; their attractions are the targets.
+        horizon: T, the number of sessions in an episode.
         rounds: the number of rounds, each with 256 episodes and 60 steps of Adam.
         seed: the seed of all random numbers.
     """
@@ -132,7 +135,7 @@ def train(
     envs, attraction = EpisodeCountsVector(core), np.array([users.attraction for users in queries])
     rounds_kept: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
     for number in range(rounds):
-        # The first episodes are played almost at random.
+        # In the first round, the policy is almost random.
         policy = LearnedPosterior(net, 0.0, noise=1.0 if number else 3.0, seed=seed + number)
         observation, infos = envs.reset(seed=None if number else seed)
         items = np.take_along_axis(attraction[infos["query"]], core.state.order, axis=1)
@@ -150,7 +153,7 @@ def train(
             rows = rng.integers(len(inputs), size=2048)
             mean, log_sd = net(torch.from_numpy(inputs[rows]))
             error = (torch.from_numpy(targets[rows]) - mean) / log_sd.exp()
-            loss = (log_sd + 0.5 * error**2).mean()  # of the normal distribution
+            loss = (log_sd + 0.5 * error**2).mean()  # normal negative log-likelihood
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -158,7 +161,7 @@ def train(
 
 
 def choose(net: Posterior, horizon: int) -> LearnedPosterior:
-    """Return the policy with the bonus that loses least on the validation queries."""
+    """Return the policy with the bonus that loses the fewest clicks on the validation queries."""
     envs = make_envs("valid", horizon, 500)
     policies = [LearnedPosterior(net, *bonus) for bonus in BONUSES]
     return min(policies, key=lambda policy: play(policy, envs, seed=1).sum())

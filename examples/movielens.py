@@ -1,23 +1,24 @@
-"""Make simulated users and films with features from ratings, as in He et al. 2020, section 6.3.
+"""Make simulated users, and films with features, from ratings as in He et al. 2020, section 6.3.
 
     python examples/movielens.py ml-latest-small/ratings.csv --out movielens.json
 
-The candidates of a user are the films that the user rated, because nothing is known about other
-films. Users with fewer than L ratings are left out. If a user rated more than L films, each session
-draws L of them.
+A user's candidates are the films that this user rated, because the data say nothing about the
+user's taste in other films. Users with fewer than L ratings are left out. If a user rated more than
+L films, each session draws L of them.
 
-*Attraction* of a rating y: ``.05 + .95 (2^y - 1) / 2^y_max``, the gain of the expected reciprocal
-rank (Chapelle et al., CIKM 2009), raised by a floor. With ``--linear``, attraction is the
-least-squares fit of these values to the features, shifted and scaled into [0, 1].
+*Attraction*: a film with the rating y has the attraction ``.05 + .95 (2^y - 1) / 2^y_max``, the
+gain in the expected reciprocal rank (Chapelle et al., CIKM 2009) above a floor. With ``--linear``,
+attraction is a linear function of the features, fitted to these values by least squares, then
+shifted and scaled into [0, 1].
 
-*Features*: ``[1, U(i)/‖U(i)‖, V(j)/‖V(j)‖] / √3`` from the singular value decomposition of the
-matrix of attractions, which is 0 where a user did not rate a film. The paper neither adds the
-constant nor scales the vectors to length 1. ``--interactions products`` adds the products
-``U_a(i) V_a(j)``, and ``--interactions outer`` adds each ``U_a(i)`` times each ``V_b(j)``; all
-features are then divided by 2.
+*Features*: for user i and film j, ``[1, U(i)/‖U(i)‖, V(j)/‖V(j)‖] / √3``, from the singular value
+decomposition of the matrix of attractions, with 0 for films that a user did not rate. The paper
+neither adds the constant nor scales the vectors to length 1. ``--interactions products`` adds the
+products ``U_a(i) V_a(j)``, and ``--interactions outer`` adds each ``U_a(i)`` times each ``V_b(j)``;
+all features are then divided by 2.
 
-*Examination*: the examination of a real query. Ratings: Harper, Konstan, *The MovieLens datasets:
-history and context*, TiiS 2015.
+*Examination*: the examination probabilities of a real search query. Ratings: Harper, Konstan, *The
+MovieLens datasets: history and context*, TiiS 2015.
 """
 
 from __future__ import annotations
@@ -51,16 +52,16 @@ def films(
     interactions: str = "none",
     dimension: int = DIMENSION,
 ) -> Instance:
-    """Return the instance of a table with the columns ``userId``, ``movieId`` and ``rating``."""
+    """Return the instance for a table with the columns ``userId``, ``movieId`` and ``rating``."""
     ratings = ratings.unique(["userId", "movieId"], keep="last", maintain_order=True)
     users, items = (numbered(ratings[name]) for name in ("userId", "movieId"))
     stars = ratings["rating"].to_numpy().astype(np.float64)
     attraction = FLOOR + (1 - FLOOR) * (np.exp2(stars - stars.max()) - np.exp2(-stars.max()))
 
-    # The features of all users and items, cut towards 0, which keeps the file small.
+    # The features of all users and items, truncated to keep the file small.
     matrix = sparse.csr_array((attraction, (users, items)))
     left, _, right = svds(matrix, k=dimension, v0=np.ones(min(matrix.shape)))
-    left, right = left[:, ::-1], right[::-1].T  # the largest values first
+    left, right = left[:, ::-1], right[::-1].T  # the largest singular values first
     signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(dimension)])
     length = np.sqrt(3.0) if interactions == "none" else 2.0
     of_users, of_items = (
@@ -70,7 +71,7 @@ def films(
     of_users = np.hstack([np.ones((len(left), 1)), of_users])
     of_users, of_items = (np.trunc(table / length * 1e6) / 1e6 for table in (of_users, of_items))
 
-    # The candidates of each user who has enough of them.
+    # The candidates of each user who rated enough films.
     groups = [np.flatnonzero(users == user) for user in range(len(of_users))]
     enough = np.array([len(group) >= n_items for group in groups])
     groups = [group for group in groups if len(group) >= n_items]
@@ -99,7 +100,7 @@ def films(
 
 
 def numbered(labels: pl.Series) -> np.ndarray:
-    """Number the labels in the order of their first appearance."""
+    """Return a number for each label, counting from 0 in the order of first appearance."""
     labels = labels.cast(pl.String)
     return labels.cast(pl.Enum(labels.unique(maintain_order=True))).to_physical().to_numpy()
 
@@ -123,12 +124,14 @@ def linear_fit(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Make users of films, from ratings.")
+    parser = argparse.ArgumentParser(description="Make simulated users and films from ratings.")
     parser.add_argument("ratings", type=Path, help="CSV with the columns userId, movieId, rating")
     parser.add_argument("--out", type=Path, required=True, help="the instance file, name.json")
-    parser.add_argument("--candidates", type=int, default=10, help="L")
-    parser.add_argument("--positions", type=int, default=5, help="K")
-    parser.add_argument("--linear", action="store_true", help="attraction linear in features")
+    parser.add_argument("--candidates", type=int, default=10, help="candidates per session, L")
+    parser.add_argument("--positions", type=int, default=5, help="positions of the list, K")
+    parser.add_argument(
+        "--linear", action="store_true", help="make attraction linear in the features"
+    )
     parser.add_argument("--interactions", choices=("none", "products", "outer"), default="none")
     given = parser.parse_args()
     ratings = pl.read_csv(given.ratings, columns=["userId", "movieId", "rating"])

@@ -1,4 +1,4 @@
-"""Show three lists to simulated users; print the clicks, and how many clicks each list loses.
+"""Show three lists to simulated users, and print the clicks and how many clicks each list loses.
 
 python examples/show_a_list.py
 """

@@ -1,8 +1,8 @@
-"""Train PPO of stable-baselines3, evaluate and save it during training, and compare with bandits.
+"""Train PPO from stable-baselines3, evaluate and save it meanwhile, and compare it with bandits.
 
 python examples/train_ppo.py
 
-docs/rl.md explains the settings, shows an evaluation without luck, and says when RL pays.
+docs/rl.md explains the settings and how to evaluate without luck, and says when RL pays.
 """
 
 import torch
@@ -15,17 +15,17 @@ from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic, RegretCallbac
 if __name__ == "__main__":
     torch.set_num_threads(1)  # small networks: more threads are slower
     envs = vec_env("PBMRank-v0", 64, seed=0)  # 64 users at a time
-    others = vec_env("PBMRank-v0", 10, seed=1000)  # other users, for evaluation
+    others = vec_env("PBMRank-v0", 10, seed=1000)  # separate users, for the evaluation
     model = PPO(
         PlackettLuceActorCritic,  # draws whole lists
         envs,
-        gamma=0.0,  # no list changes later rewards
+        gamma=0.0,  # because no list changes later rewards
         n_steps=4,  # an update every 64 * 4 sessions
         batch_size=128,
         n_epochs=4,
         learning_rate=1e-3,
         seed=0,
-        tensorboard_log=None,  # "ppo" after pip install tensorboard: tensorboard --logdir ppo
+        tensorboard_log=None,  # or "ppo", to see curves with tensorboard --logdir ppo
     )
     evaluate = EvalCallback(
         others, best_model_save_path="ppo", n_eval_episodes=10, eval_freq=100, verbose=0

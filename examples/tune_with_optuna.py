@@ -2,10 +2,10 @@
 
 python examples/tune_with_optuna.py
 
-The comparison at the end uses other problems and seeds than the search, because on the same ones
-the best trial would owe part of its result to luck. A trial trains two policies for 5,000 sessions
-each, which takes about two seconds. For real results, use more trials, runs and instances than
-here. docs/runner.md tunes a bandit in the same way.
+The comparison at the end uses different instances and seeds than the search: on the same instances
+and seeds, the best trial would owe part of its result to luck. Each trial trains two policies for
+5,000 sessions each, which takes about two seconds. For real results, use more trials, runs and
+instances than this program. docs/runner.md tunes a bandit in the same way.
 """
 
 import optuna

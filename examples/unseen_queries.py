@@ -1,13 +1,13 @@
-"""Do policies trained on other queries adapt to a new query faster than a bandit?
+"""Test whether policies trained on other queries adapt to a new query faster than a bandit.
 
-PPO and a supervised network (`learned_posterior.py`) are trained on 1,000 queries and then run on
-queries that they have never seen. During these runs their weights are fixed, and they only read the
-clicks of the episode so far. A bandit starts each episode as a new agent.
+The program trains PPO and a supervised network (`learned_posterior.py`) on 1,000 queries, and then
+runs them on queries that they have never seen. During these runs, their weights are fixed, and they
+only read the clicks so far in the episode. A bandit starts from scratch in each episode.
 
     python examples/unseen_queries.py --horizon 100 --sessions 2e6 --rounds 60 --figure unseen.png
 
-By default, the program plays the validation queries, by which you choose settings. With --final, it
-plays the test queries and the real queries instead.
+By default, the program runs on the validation queries, which you can use to choose settings. With
+--final, it runs on the test queries and the real queries instead.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from clickgym.runner.reports.figures import line_styles
 
 BANDITS = ("MixTS", "CascadeTS", "CascadeKLUCB", "BCMPTS", "Random")
 EPISODES = {"valid": 400, "test": 400, "real": 320}
-"""Episodes of each split: every query is played as often as every other."""
+"""Episodes for each split; every query is played equally often."""
 
 
 class RegretReward(VectorWrapper):
-    """Replaces the reward by minus the regret: the best policy is the same, without luck."""
+    """Replaces the reward by minus the regret, which has the same best policy but less noise."""
 
     def step(self, actions: Any) -> tuple[Any, ...]:
         observations, _, ends, cuts, infos = self.env.step(actions)
         regret = infos["regret"]
-        if "final_info" in infos:  # of the sessions that ended an episode
+        if "final_info" in infos:  # for sessions that ended an episode
             regret = np.where(ends | cuts, infos["final_info"]["regret"], regret)
         return observations, -regret, ends, cuts, infos
 
 
 def train_ppo(envs: VectorEnv, sessions: float, seed: int) -> PPO:
-    """Train PPO on whole episodes, so that each update covers them from start to end."""
+    """Train PPO on whole episodes, so that each update uses all sessions of an episode."""
     model = PPO(
         PlackettLuceActorCritic,
         vec_env(RegretReward(envs)),
@@ -66,7 +66,7 @@ def train_ppo(envs: VectorEnv, sessions: float, seed: int) -> PPO:
 
 
 def estimate(values: np.ndarray, sign: str = "") -> str:
-    """Return the mean over queries, and half the width of its 95 % interval."""
+    """Format the mean over queries with half the width of its 95 % interval."""
     half = half_width(len(values)) * values.std(ddof=1)
     return f"{values.mean():{sign}.1f} ± {half:.1f}"
 
@@ -75,14 +75,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--horizon", type=int, default=100, help="sessions of an episode")
-    parser.add_argument("--sessions", type=float, default=2e6, help="that PPO trains in; 0: no PPO")
+    parser.add_argument("--horizon", type=int, default=100, help="sessions per episode")
+    parser.add_argument(
+        "--sessions", type=float, default=2e6, help="training sessions of PPO; 0 for no PPO"
+    )
     parser.add_argument("--rounds", type=int, default=0, help="training rounds of the network")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--env", default="QueriesPBMRank-v0", help="what to play at the end")
-    parser.add_argument("--out", type=Path, default=Path("unseen.zip"), help="the trained PPO")
-    parser.add_argument("--figure", type=Path, help="save the curves of an episode")
-    parser.add_argument("--final", action="store_true", help="play the test and the real queries")
+    parser.add_argument("--env", default="QueriesPBMRank-v0", help="environment for the final runs")
+    parser.add_argument(
+        "--out", type=Path, default=Path("unseen.zip"), help="file for the trained PPO model"
+    )
+    parser.add_argument("--figure", type=Path, help="file for a figure of the regret in an episode")
+    parser.add_argument("--final", action="store_true", help="run on the test and the real queries")
     options = parser.parse_args()
     torch.set_num_threads(1)
     horizon, policies = options.horizon, dict[str, Callable[[Any], Any]]()
@@ -109,9 +113,9 @@ def main() -> None:
             lost[name] = np.arange(1, horizon + 1), regret.cumsum(axis=0).T
         env = gym.make(options.env, instance=f"queries:split={split},n_sessions={horizon}")
         n_queries = env.unwrapped.model.n_queries  # type: ignore[attr-defined]
-        for name in BANDITS:  # run r plays query r mod Q, and knows nothing of the others
+        for name in BANDITS:  # run r plays query r mod Q, and starts from scratch
             if name == "BCMPTS" and "PBM" not in options.env:
-                continue  # it must be told an examination, which others do not have
+                continue  # BCMPTS requires examination probabilities, which only the PBM has
             results = [clickgym.run(name, env, horizon, seed=seed) for seed in range(runs)]
             lost[name] = results[0].steps, np.array([result.regret for result in results])
         ends = {name: regret[:, -1].reshape(-1, n_queries) for name, (_, regret) in lost.items()}

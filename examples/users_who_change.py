@@ -1,15 +1,15 @@
-"""Users whose taste changes in sessions that you choose: which agents notice?
+"""Compare agents with users whose taste changes in sessions that you choose.
 
 python examples/users_who_change.py
 
-Any click models of the same size may follow each other. docs/environments.md lists the changes
-that clickgym ships.
+You can chain any click models that have the same numbers of items and positions.
+docs/environments.md lists the changing users that clickgym ships.
 """
 
 import clickgym
 from clickgym.envs import CascadeModel, PiecewiseStationaryModel
 
-SUMMER = [0.8, 0.7, 0.1, 0.1, 0.2, 0.1, 0.3, 0.1]  # how attractive each of eight items is
+SUMMER = [0.8, 0.7, 0.1, 0.1, 0.2, 0.1, 0.3, 0.1]  # the attractions of eight items
 WINTER = [0.1, 0.1, 0.7, 0.8, 0.2, 0.6, 0.3, 0.1]
 
 if __name__ == "__main__":

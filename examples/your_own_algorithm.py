@@ -2,8 +2,8 @@
 
 python examples/your_own_algorithm.py
 
-docs/own_agent.md says what else an algorithm can have; docs/idea_to_table.md takes you from the
-algorithm to the tables of a paper.
+docs/own_agent.md says what else your algorithm can do; docs/idea_to_table.md takes you from your
+algorithm to the tables in a paper.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import clickgym
 
 
 class ClickShare(clickgym.agents.Agent):
-    """Shows the items with the highest click rates so far; with probability ε, a random list."""
+    """Shows the items with the highest click rates so far or, with probability ε, a random list."""
 
     def __init__(self, n_items, n_positions, *, epsilon=0.05, seed=None):
         self.rng = np.random.default_rng(seed)
@@ -20,7 +20,7 @@ class ClickShare(clickgym.agents.Agent):
         self.clicks, self.shows = np.zeros(n_items), np.ones(n_items)
 
     def rank(self, observation):
-        ties = self.rng.random(len(self.shows))  # item 0 must have no advantage
+        ties = self.rng.random(len(self.shows))  # break ties at random
         scores = self.clicks / self.shows + 1e-9 * ties
         if self.rng.random() < self.epsilon:
             scores = ties
@@ -32,7 +32,7 @@ class ClickShare(clickgym.agents.Agent):
 
 
 if __name__ == "__main__":
-    clickgym.check_agent(ClickShare)  # raises an error with a line for each fault
+    clickgym.check_agent(ClickShare)  # raises an error that lists all faults
     agents = {"mine": ClickShare, "mine, 0.2": (ClickShare, {"epsilon": 0.2})}
     agents |= {name: name for name in ("CascadeTS", "TopRank", "Random")}
     print(clickgym.sweep(["PBMRank-v0"], agents, horizon=10_000, runs=5))

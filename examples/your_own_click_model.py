@@ -1,8 +1,9 @@
-"""Users who click by a rule of your own, at compiled speed and with exact regret.
+"""Simulate users who click by your own rule, at compiled speed and with exact regret.
 
 python examples/your_own_click_model.py
 
-The users read position k with probability patience^k. docs/own_click_model.md explains each part.
+The users look at position k, counted from 0, with probability patience^k. docs/own_click_model.md
+explains each part.
 """
 
 from typing import NamedTuple
@@ -19,7 +20,7 @@ class Parameters(NamedTuple):
 
 
 @kernel
-def sample(users, ranking, uniforms, clicks, examined):  # a session
+def sample(users, ranking, uniforms, clicks, examined):  # draws the clicks of a session
     for k in range(len(ranking)):
         examined[k] = uniforms[k] < users.patience**k
         clicks[k] = uniforms[k] < users.patience**k * users.attraction[ranking[k]]
@@ -27,14 +28,14 @@ def sample(users, ranking, uniforms, clicks, examined):  # a session
 
 
 @kernel
-def marginals(users, ranking, examination, clicks, scratch):  # the probabilities of the same
+def marginals(users, ranking, examination, clicks, scratch):  # the same events, as probabilities
     for k in range(len(ranking)):
         examination[k] = users.patience**k
         clicks[k] = examination[k] * users.attraction[ranking[k]]
 
 
 @kernel
-def expected(users, ranking, reward, cutoff, scratch):  # the clicks that a list gets on average
+def expected(users, ranking, reward, cutoff, scratch):  # the expected number of clicks on a list
     n_clicks = 0.0
     for k in range(cutoff):
         n_clicks += users.patience**k * users.attraction[ranking[k]]
@@ -42,10 +43,13 @@ def expected(users, ranking, reward, cutoff, scratch):  # the clicks that a list
 
 
 class TiringModel(ClickModel):
-    """Tiring model: users look at lower positions less often, and click what attracts them."""
+    """Tiring model: users look at lower positions less often, and click items that attract them."""
 
     short, title = "Tiring", "tiring model"
-    shapes = {"attraction": "L", "patience": ""}  # a value for each item; a number
+    shapes = {
+        "attraction": "L",
+        "patience": "",
+    }  # a value for each item, and a number
     rewards = ("clicks",)
     sample_kernel, marginals_kernel, expected_kernel = sample, marginals, expected
 
@@ -54,13 +58,13 @@ class TiringModel(ClickModel):
         self.n_positions = n_positions
 
     def _places(self, reward, cutoff):
-        return np.arange(cutoff)  # the best item belongs to the first of these positions
+        return np.arange(cutoff)  # positions in this order get the best items
 
-    def position_weights(self):  # how often each is seen, where that depends on no list
+    def position_weights(self):  # how often users look at each position, whatever the list
         return self.parameters.patience ** np.arange(self.n_positions)
 
 
 if __name__ == "__main__":
-    clickgym.check_click_model(TiringModel)  # raises an error with a line for each fault
+    clickgym.check_click_model(TiringModel)  # raises an error that lists all faults
     users = TiringModel([0.2, 0.7, 0.4, 0.1, 0.5, 0.3], patience=0.6, n_positions=3)
     print(clickgym.sweep({"tiring users": users}, ["CascadeTS", "TopRank", "Random"], 10_000, 3))

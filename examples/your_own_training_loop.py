@@ -2,8 +2,8 @@
 
 python examples/your_own_training_loop.py
 
-docs/rl.md#your-own-training-loop has the rules for such loops; cleanrl_style_ppo.py is a longer
-example with torch.
+docs/rl.md#your-own-training-loop gives the rules for such loops; cleanrl_style_ppo.py is a longer
+example that uses torch.
 """
 
 import gymnasium as gym
@@ -11,11 +11,11 @@ import numpy as np
 
 import clickgym
 
-B, K = 64, 5  # streams, positions
+B, K = 64, 5  # parallel environments, positions
 
 
 def train(seed, n_sessions, rate=0.5):
-    """Learn a score for each item from the rewards of lists that are drawn by these scores."""
+    """Learn a score for each item, from the rewards of lists that are drawn by these scores."""
     rng, scores = np.random.default_rng(seed), np.zeros(10)
     envs = clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", B))
     envs.reset(seed=1000 * seed)

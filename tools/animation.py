@@ -1,7 +1,7 @@
-"""The animation in the README: a list, an eye that moves down, a click, and falling regret.
+"""The animation in the README: an eye moves down a list to a click, next to falling regret.
 
-It runs CascadeTS in ``CMRank-v0`` and shows some of the sessions of one run, beside the regret of
-20 runs: ``python tools/animation.py``.
+``python tools/animation.py`` runs CascadeTS in ``CMRank-v0``, and draws some sessions of one run
+next to the regret of 20 runs.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ EYE = Outline(CIRCLE.vertices * [1.0, 0.6], CIRCLE.codes)
 
 
 def play(n_sessions):
-    """Return the attraction of all items, the best list, and the lists and clicks of a run."""
+    """Play a run, and return the attraction of all items, the best list, and the sessions."""
     env = gym.make("CMRank-v0")
     agent = clickgym.make_agent("CascadeTS", env, seed=SEED)
     observation, start = env.reset(seed=SEED)
@@ -40,8 +40,8 @@ def play(n_sessions):
 
 
 def curves(n_sessions):
-    """Return the sessions on a logarithmic axis, and the regret per session up to each of them:
-    the tenth, the half and the nine tenths of the runs.
+    """Return checkpoints on a logarithmic axis, and the regret per session up to each of them: the
+    10 %, 50 % and 90 % quantiles over the runs.
     """
     steps = np.unique(np.geomspace(1, n_sessions, 200).astype(int))
     runs = [
@@ -53,7 +53,7 @@ def curves(n_sessions):
 
 
 def draw(axes, attraction, best, sessions, curve_data, session, position):
-    """Draw one frame: the eye is at `position` of the list of `session`."""
+    """Draw one frame, in which the eye looks at a position of the session's list."""
     ranking, clicks = sessions[session - 1]
     page, curve = axes
     for axis in axes:
@@ -71,7 +71,7 @@ def draw(axes, attraction, best, sessions, curve_data, session, position):
     page.scatter(0.055, position, s=500, marker=EYE, facecolor="white", edgecolor="black")
     page.scatter(0.055, position, s=90, color="black")
 
-    # All sessions in grey from the first frame on, which stands alone where nothing moves.
+    # Draw the whole curve in grey from the first frame on, for readers who see only this frame.
     steps, (low, middle, high) = curve_data
     so_far = steps <= session
     curve.fill_between(steps, low, high, color=UNREAD, linewidth=0)
@@ -97,7 +97,7 @@ def main():
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     writer = PillowWriter(fps=4)
     with writer.saving(figure, str(PICTURE), dpi=80):
-        # It begins with the end: the whole curve, and the list that was learned.
+        # Begin with the last session: the whole curve, and the list that the agent has learned.
         for session in (SHOWN[-1], *SHOWN):
             ranking, clicks = sessions[session - 1]
             last = int(clicks.argmax()) if clicks.any() else len(ranking) - 1

@@ -1,9 +1,8 @@
-"""Draw what 40 users of each click model do with the best list.
+"""Draw how 40 users of each click model look at the best list and click on it.
 
-A column is a user and a row is a position: blue was clicked, yellow was looked at, grey was not.
-All models go into the page of environments, and each by itself into its page of the website.
-
-python tools/crowd.py
+Each column is a user and each row is a position: the user clicked blue positions, only looked at
+yellow positions, and did not look at grey positions. ``python tools/crowd.py`` writes the picture
+of all models in docs/environments.md; each model's page on the website has a picture of its own.
 """
 
 from pathlib import Path
@@ -28,13 +27,13 @@ MODELS = {
     "MixtureRank-v0": "hidden groups",
     "CascadeMDPRank-v0": "clicks change later clicks",
 }
-"""The users of each environment, in a few words."""
+"""The behaviour of the users in each environment, in a few words."""
 COLOURS = np.array([[0xE9, 0xEC, 0xEF], [0xF5, 0xC5, 0x42], [0x1F, 0x6F, 0xC5]])
-"""Of a position that was not looked at, that was, and that was clicked."""
+"""The colours of a position that was not looked at, only looked at, or clicked."""
 
 
 def crowd(name: str) -> NDArray[np.intp]:
-    """Return 0, 1 or 2 for each position and user: not looked at, looked at, clicked."""
+    """Return 0 (not looked at), 1 (looked at) or 2 (clicked) for each position and user."""
     env = gym.make(name)
     _, info = env.reset(seed=3)
     columns = []
@@ -43,13 +42,13 @@ def crowd(name: str) -> NDArray[np.intp]:
         clicks = observation["clicks"] if isinstance(observation, dict) else observation
         examined = env.unwrapped.shown.examined
         columns.append(np.asarray(examined, int) + np.asarray(clicks, int))
-        if terminated or truncated:  # a user with a memory has left
+        if terminated or truncated:  # a user with memory has left
             _, info = env.reset()
     return np.array(columns).T
 
 
 def draw(axes: Axes, name: str) -> None:
-    """Draw the users of an environment, as rows of positions and columns of users."""
+    """Draw the users of an environment, with a row for each position and a column for each user."""
     cells = crowd(name)
     n_positions, n_users = cells.shape
     axes.imshow(COLOURS[cells], aspect="auto", interpolation="nearest")
@@ -62,14 +61,14 @@ def draw(axes: Axes, name: str) -> None:
 
 
 def alone(name: str) -> NotebookFigure:
-    """The picture of one environment, for its page."""
+    """Return the picture of one environment, for its page on the website."""
     figure = NotebookFigure(figsize=(5.4, 1.8), layout="constrained")
     draw(figure.subplots(), name)
     return figure
 
 
 def picture() -> NotebookFigure:
-    """The picture of all environments."""
+    """Return the picture of all environments."""
     figure = NotebookFigure(figsize=(8.5, 5.7), layout="constrained")
     for axes, name in zip(figure.subplots(3, 3).flat, MODELS, strict=True):
         draw(axes, name)

@@ -1,6 +1,6 @@
-"""Write the pages of studies, and the tables that are made from shipped results and from classes.
+"""Write the pages of the studies, and the tables in the docs that come from results and classes.
 
-make pages
+The command is ``make pages``.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ SITUATIONS = {
     "long run": "a million sessions",
     "features": "items have features",
 }
-"""Each ability in the words of a reader who looks for an agent."""
+"""Each ability, in the words of a reader who is looking for an agent."""
 
 SHARED = ("study", "figures")
 VERDICTS = ("reproduced", "not reproduced on these queries", "undecided", "not tested")
 
 
 def pages() -> dict[Path, str]:
-    """Return the text of every file, by its path."""
+    """Return the new text of every file, in a mapping from its path."""
     texts = {
         PAPERS / "results" / f"{name}.md": text for name, text in study_pages(has_picture=False)
     }
@@ -90,7 +90,7 @@ def pages() -> dict[Path, str]:
 
 
 def _filled(file: Path, parts: Mapping[str, str]) -> str:
-    """Return the text of a page, with each part between the marks of its name."""
+    """Return the text of a page, with each part inserted between the two marks that name it."""
     text = file.read_text(encoding="utf-8")
     for name, content in parts.items():
         start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
@@ -104,7 +104,7 @@ def _table(header: Sequence[str], *rows: Sequence[str]) -> str:
 
 
 def _abilities() -> str:
-    """Return the table of the scorecard's abilities."""
+    """Return the table that describes the scorecard's abilities."""
     rows = []
     for ability, groups in ABILITIES.items():
         tasks = tasks_of(ability)
@@ -121,7 +121,7 @@ def _abilities() -> str:
 
 
 def _board(features: bool) -> str:
-    """Return a board of the scorecard."""
+    """Return a board of the scorecard: agents that rank by features, or all other agents."""
     header, *rows = board(published_lines(), features)
     links = {"MixTS": "[MixTS](#mixts-our-own-agent)"}
     return _table(
@@ -131,8 +131,8 @@ def _board(features: bool) -> str:
 
 
 def _recommended() -> str:
-    """Return the best published agents of each kind of task, with their defaults: of those that
-    require nothing, and of those that require more, if one of them is better.
+    """Return the table of the best published agent for each kind of task, with default settings:
+    the best agent that requires nothing, and the best agent of all if it is a different one.
     """
     header = ("agent", "score", "worst run", "if you know more", "score")
     rows = []
@@ -147,7 +147,7 @@ def _recommended() -> str:
 
 
 def _best(lines: Sequence[Line], tasks: Sequence[ScoredTask]) -> list[str]:
-    """Return the best agent over some tasks, its score and that of its worst runs."""
+    """Return the best agent over some tasks, its score, and the score of its worst runs."""
     summaries = {line.agent: line.summary(tasks, intervals=False) for line in lines}
     able = {agent: summary for agent, summary in summaries.items() if summary is not None}
     agent = max(able, key=lambda name: able[name].value)
@@ -159,13 +159,13 @@ def _best(lines: Sequence[Line], tasks: Sequence[ScoredTask]) -> list[str]:
 
 @cache
 def scripts() -> dict[str, ModuleType]:
-    """The experiments of papers by their names."""
+    """Import the experiments of papers, and return their modules by name."""
     names = [file.stem for file in sorted(PAPERS.glob("*.py")) if file.stem not in SHARED]
     return {name: import_module(name) for name in names}
 
 
 def _studies() -> str:
-    """Return the table of the experiments, with their verdicts."""
+    """Return the table of the experiments, with the number of statements for each verdict."""
     rows = []
     for name, script in scripts().items():
         title, paper, *_ = (" ".join(part.split()) for part in (script.__doc__ or "").split("\n\n"))
@@ -179,20 +179,20 @@ def _studies() -> str:
 
 
 def study_pages(has_picture: bool) -> Iterator[tuple[str, str]]:
-    """Yield the names and pages of the experiments, of the website or of the repository."""
+    """Yield the name and page of each experiment, with a picture for the website or without."""
     for name, script in scripts().items():
         yield name, study.page(script, *study.shipped(script), has_picture)
 
 
 def study_figures() -> Iterator[tuple[str, Figure]]:
-    """Yield the file names and figures of the experiments for the website."""
+    """Yield the name and figure of each experiment, for the website."""
     for name, script in scripts().items():
         (results, _), _ = study.shipped(script)
         yield name, script.draw(results)
 
 
 def main() -> None:
-    """Write the files that have changed."""
+    """Write the files whose text has changed, and the picture for docs/rl_results.md."""
     for file, text in pages().items():
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             write_whole(file, text)

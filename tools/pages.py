@@ -1,4 +1,4 @@
-"""Pages and tables of agents, click models and packages in Markdown, made from their classes."""
+"""Markdown pages and tables about agents, click models and packages, made from their classes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE)
-"""A heading of a docstring, and the indented part below it."""
+"""A heading in a docstring, and the indented text below it."""
 
 
 def home(name: str) -> str:
-    """Return the id that an agent is made for, with features for those that learn from them."""
+    """Return the environment id for an agent's figure, with features if the agent uses them."""
     words = AGENTS[name].click_models
     if "stateful" in words:
         return "CascadeMDPRank-v0"
@@ -41,7 +41,7 @@ def home(name: str) -> str:
 
 
 def agent_page(name: str) -> str:
-    """Return the page of an agent: figure, use, docstring, studies and papers."""
+    """Return an agent's page: what it is made for, its figure, docstring, studies and papers."""
     agent: Any = AGENTS[name]
     requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
     files = sorted((ROOT / "examples" / "papers" / "results").glob("*.parquet"))
@@ -61,17 +61,17 @@ def agent_page(name: str) -> str:
 
 @cache
 def agents_of(file: Path) -> set[str]:
-    """Return the agents in the shipped results of an experiment."""
+    """Return the names of the agents in the shipped results of an experiment."""
     return {label.partition(":")[0] for label in read_results(file)[0]["agent"].unique()}
 
 
 def models() -> dict[str, type[UserModel]]:
-    """Return the click models of all ids, by the names of their pages."""
+    """Return the click models of all ids, in a mapping from the names of their pages."""
     return {environment.model: environment.click_model for environment in ENVIRONMENTS.values()}
 
 
 def code_of(thing: Any) -> str:
-    """Return the path of a class's module below the repository."""
+    """Return the path of a class's module, relative to the root of the repository."""
     return thing.__module__.removeprefix("clickgym.").replace(".", "/") + ".py"
 
 
@@ -91,7 +91,7 @@ def agents_table() -> list[list[str]]:
 
 
 def counts() -> dict[str, int]:
-    """Return what pages count, by the words (regular expressions) that follow the number."""
+    """Return the numbers that pages mention, in a mapping from the words that follow the number."""
     n_learners = sum(issubclass(agent, Learner) for agent in AGENTS.values())
     n_baselines = len(FAMILIES["baselines"])
     n_published = len(AGENTS) - n_learners - n_baselines - len(FAMILIES["our own"])
@@ -107,7 +107,7 @@ def counts() -> dict[str, int]:
 
 
 def counted(text: str) -> str:
-    """Return a page with today's numbers of agents, click models, environments and tasks."""
+    """Return a page with its numbers of agents, click models, environments and tasks updated."""
     for noun, count in counts().items():
         words = noun.replace(" ", r"\s+")
         text = re.sub(rf"\b\d+(?=\*?\s+{words}\b)", str(count), text)
@@ -118,13 +118,13 @@ def counted(text: str) -> str:
 
 
 def stationary_ids() -> dict[str, Any]:
-    """Return the ids without a prefix, and their users."""
+    """Return the ids of stationary environments, which have no prefix, and their click models."""
     return {env_id: users.click_model for env_id, users in ENVIRONMENTS.items() if not users.form}
 
 
 def models_table() -> list[list[str]]:
-    """Return the rows of the table in docs/environments.md: id, name, source, and the clicks of
-    random lists and of the best list in an episode of the default instance.
+    """Return the rows of the table in docs/environments.md: the id, name and source, and the
+    expected clicks on random lists and on the best list, in an episode with the default instance.
     """
     rows = []
     for env_id, users in stationary_ids().items():
@@ -140,11 +140,11 @@ def models_table() -> list[list[str]]:
 
 
 WRITTEN_BY_HAND = ("MixtureRank-v0", "CascadeMDPRank-v0")
-"""The ids whose sections in docs/environments.md say more than their docstrings."""
+"""The ids whose sections in docs/environments.md are written by hand."""
 
 
 def model_sections() -> str:
-    """Return the section of each kind of users in docs/environments.md."""
+    """Return the sections in docs/environments.md, one for each click model."""
     parts = []
     for env_id, users in stationary_ids().items():
         if env_id not in WRITTEN_BY_HAND:
@@ -166,12 +166,12 @@ def _capital(text: str) -> str:
 
 
 def ids_of(name: str) -> list[str]:
-    """Return the ids of a click model, the stationary one first."""
+    """Return the environment ids of a click model, the stationary environment first."""
     return [env_id for env_id, environment in ENVIRONMENTS.items() if environment.model == name]
 
 
 def example_env(name: str, **arguments: Any) -> Any:
-    """Return an environment of a click model; without a default instance, of random parameters."""
+    """Make an environment with a click model's default instance; if none, a random instance."""
     model = models()[name]
     if model.default_instance is None:
         arguments["instance"] = "uniform"
@@ -179,7 +179,7 @@ def example_env(name: str, **arguments: Any) -> Any:
 
 
 def environment_page(name: str) -> str:
-    """Return the page of a click model: picture, spaces and docstring."""
+    """Return the page of a click model, with a picture, its spaces and its docstring."""
     model, ids = models()[name], ids_of(name)
     env = example_env(name)
     arguments = "" if model.default_instance else ", ..."
@@ -203,13 +203,13 @@ def environment_page(name: str) -> str:
 
 
 def _fenced(block: re.Match[str]) -> str:
-    """Return the lines below ``::`` as a block of text."""
+    """Return the lines below ``::`` as a fenced block."""
     return f"```text\n{textwrap.dedent(block[1]).strip()}\n```\n"
 
 
 def package_page(module: str) -> str:
-    """Return the page of a package's public names; agents and click models have separate pages, and
-    the links to them come first.
+    """Return the page that describes a package's public names. Links to the separate pages of
+    agents and click models come first.
     """
     package = importlib.import_module(module)
     pages = {model.__name__: f"environments/{name}.md" for name, model in models().items()}
@@ -228,7 +228,7 @@ def package_page(module: str) -> str:
 
 
 def described(thing: Any, heading: str = "**{}**") -> str:
-    """Return the signature of a class or function, its docstring, and the methods of a class."""
+    """Return the signature and docstring of a class or function, and the methods of a class."""
 
     def section(match: re.Match[str]) -> str:
         title, body = match[1], textwrap.dedent(match[2]).strip()
@@ -261,8 +261,8 @@ def described(thing: Any, heading: str = "**{}**") -> str:
 
 
 def algorithm(thing: Any) -> str:
-    """Return the pseudo-code of an agent; what is only the difference to that of another class is
-    below the other.
+    """Return the pseudo-code of an agent. If its docstring only gives the difference from another
+    class, the pseudo-code of the other class comes first.
     """
     body = dict(SECTION.findall(inspect.cleandoc(thing.__doc__ or "") + "\n"))["Algorithm"]
     name, lines = re.fullmatch(
@@ -276,12 +276,12 @@ def algorithm(thing: Any) -> str:
 
 
 def _bullets(args: str) -> str:
-    """Return a list of names and their meanings."""
+    """Return the lines ``name: meaning`` in a docstring as a bulleted list."""
     return re.sub(r"^(\S.*?): ", r"- `\1`: ", args, flags=re.MULTILINE)
 
 
 def _parameters(args: str, shapes: dict[str, str]) -> str:
-    """Return the table of a click model's parameters: name, type and meaning."""
+    """Return a table with the name, type and meaning of each parameter of a click model."""
     rows = [["parameter", "type", "meaning"]]
     for name, meaning in re.findall(r"^([\w*, ]+): (.*(?:\n +.*)*)", args, flags=re.MULTILINE):
         shape = shapes.get(name)
@@ -291,7 +291,7 @@ def _parameters(args: str, shapes: dict[str, str]) -> str:
 
 
 def _parameter_names(args: str, shapes: dict[str, str]) -> str:
-    """Return a sentence with a click model's parameters and the shapes of those that are arrays."""
+    """Return a sentence that lists a click model's parameters, with the shapes of arrays."""
     names = []
     for name in re.findall(r"^(\w+): ", args, flags=re.MULTILINE):
         shape = ", ".join(shapes.get(name, ""))
@@ -308,5 +308,5 @@ def _signature(thing: Any) -> str:
 
 
 def summary(thing: Any) -> str:
-    """Return the first paragraph of a docstring in one line."""
+    """Return the first paragraph of a docstring, as one line."""
     return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())

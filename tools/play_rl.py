@@ -1,12 +1,12 @@
-"""Play the runs of docs/rl_results.md, and write tools/rl.parquet.
+"""Play the runs for docs/rl_results.md, and write tools/rl.parquet.
 
 nice -n 19 python tools/play_rl.py OUT [--search]
 
-Each run is a file in the folder OUT, so the same command resumes.
-With ``--search`` OUT has the runs of the searches for settings, and tools/rl_search.parquet is
-written.
-In the worlds of the page a learner also plays on as a `FrozenPolicy`, which neither explores nor
-learns. ``make pages`` then makes the tables and the figure of the page.
+The program saves each run as a file in the folder OUT, so the same command continues a stopped one.
+With ``--search``, it plays the runs of the hyperparameter searches instead, and writes
+tools/rl_search.parquet. In the page's worlds with features, each learner is also evaluated after
+its run as a `FrozenPolicy`, which neither explores nor learns. Afterwards, ``make pages`` updates
+the tables and the figure on the page.
 """
 
 from __future__ import annotations
@@ -44,14 +44,16 @@ from clickgym.core.files import make_folder, parquet, write_whole
 RUNS, FROZEN_SESSIONS = 5, 5_000
 PLAIN = (QUERY, "CMRank-v0")
 SESSIONS, PLAIN_SESSIONS = 50_000, 100_000
-"""Of a run, also in the searches; and of one of the default query."""
+"""The sessions of a run with an instance, including the searches, and of a run with the default
+query.
+"""
 WORLDS = [
     f"{world}seed={seed}"
-    for seed in (21, 22)  # hyper-parameters were chosen in worlds with other seeds
+    for seed in (21, 22)  # we chose hyperparameters in worlds with other seeds
     for world in ("linear:", "personal:features=outer,", "personal:")
 ]
 LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0123", "Random")
-"""With the published widths, and with those that a search found."""
+"""Linear bandits with the published values of alpha, and with the values that a search found."""
 BY_ROWS, OTHERS = ("SAC", "PPO", "A2C"), ("DQN",)
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
 NEURAL, FEWER_EPOCHS = (CLICKS, BIT), "PPO:n_epochs=4"
@@ -59,18 +61,21 @@ BEFORE_CASCADE = (
     *("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C"),
     FEWER_EPOCHS,
 )
-"""What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
+"""The agents that play with users who leave at the first click, contrary to what `NeuralGreedy`
+assumes.
+"""
 SETTINGS, BEST = 16, 2
-"""All settings play the first instance of a search, and the best few and those chosen by hand play
-the second one, too. What loses the smallest share of random lists, as a mean over both, is found.
+"""The number of settings that play the first instance of a search, and the number of best settings
+that also play the second instance, together with the settings chosen by hand. The search chooses
+the setting with the smallest regret, relative to random lists and averaged over both instances.
 """
 BY_HAND = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003"
 SEARCHES = (
     (CONTEXTUAL, ("personal:seed=31", "personal:seed=32"), (BY_HAND, CLICKS, "A2C")),
     (QUERY, ("yandex-9", "yandex-990"), ("PPO", "A2C")),
 )
-"""An id, two instances and the settings that were chosen by hand. The tables of the page have other
-instances. The queries are the two with the lowest numbers of those that ship."""
+"""For each search: an id, two instances, and the settings that were chosen by hand. The tables on
+the page use other instances. The two queries are the shipped queries with the lowest numbers."""
 RATES, ARCHES = (0.001, 0.002, 0.003, 0.005, 0.01), ("[32,32]", "[64,64]", "[128,128]")
 SPACES: dict[str, dict[str, Sequence[float | str]]] = {
     "PPO": {
@@ -102,12 +107,14 @@ SPACES: dict[str, dict[str, Sequence[float | str]]] = {
 }
 
 Pair = tuple[str, str, str, int]
-"""Environment, instance (empty: the default), agent, and number of the run: the seed of both."""
+"""An environment, an instance (empty for the default), an agent, and the run's number, which is the
+seed of the environment and of the agent.
+"""
 
 
 def pairs() -> Iterator[Pair]:
-    """Yield what is played; what the page needs most comes first."""
-    searched = (found("PPO"), *searched_networks())  # for A2C it found the default
+    """Yield the runs to play, beginning with those that the page needs most."""
+    searched = (found("PPO"), *searched_networks())  # the search for A2C found the defaults
     learners = ("PPO", found("PPO", QUERY), "A2C", found("A2C", QUERY), "SAC", "DQN")
     agents = (*LINEAR, *NEURAL, *BY_ROWS, FEWER_EPOCHS, *searched)
     for is_plain in (False, True):
@@ -126,8 +133,8 @@ def pairs() -> Iterator[Pair]:
 
 
 def drawn(agent: str) -> list[str]:
-    """Return the settings of a search: those by hand, then random ones. A batch of PPO has at most
-    the sessions of an update.
+    """Return the settings for a search: those chosen by hand, then random settings. PPO's batch
+    size is at most the number of sessions in an update.
     """
     name = agent.partition(":")[0]
     rng, agents = np.random.default_rng(SETTINGS), [agent]
@@ -140,7 +147,7 @@ def drawn(agent: str) -> list[str]:
 
 
 def search(out: Path) -> None:
-    """Play the runs of the searches, which have one run of each setting with an instance."""
+    """Play the searches: all settings with the first instance, the best with the second, too."""
     for env, (first, second), chosen in SEARCHES:
         for instance in (first, second):
             finished(out, env, instance, "Random", 0)
@@ -155,8 +162,9 @@ def search(out: Path) -> None:
 
 
 def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
-    """Return a row for each checkpoint: regret so far, seconds of processor time of the run, and
-    regret per session of the frozen policy, null where the page does not show it; and the commit.
+    """Play a run, and return a row for each checkpoint: the cumulative regret, the processor
+    seconds of the whole run, the regret per session of the frozen policy (null if the page does not
+    show it), and the commit.
     """
     env = gym.make(env_id, **({"instance": instance} if instance else {}))
     horizon = SESSIONS if instance else PLAIN_SESSIONS
@@ -181,15 +189,15 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
 
 @cache
 def commit() -> str:
-    """Return the last commit that changed the library, as the program began."""
+    """Return the last commit that changed the library when this program first needed it."""
     command = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "agents", "envs", "src"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("out", type=Path, help="folder of the runs")
-    parser.add_argument("--search", action="store_true", help="play the searches for settings")
+    parser.add_argument("out", type=Path, help="folder for the runs")
+    parser.add_argument("--search", action="store_true", help="play the hyperparameter searches")
     options = parser.parse_args(arguments)
     out = options.out
     make_folder(out)
@@ -204,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def finished(out: Path, *pair: Any) -> polars.DataFrame:
-    """Return a run of a folder, and play it first if it is not there."""
+    """Return a run from a folder; if the run is missing, play and save it first."""
     path = out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
     if not path.exists():
         table = play(*pair)

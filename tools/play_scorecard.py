@@ -1,12 +1,12 @@
-"""Play the anchors and the published agents of the scorecard, and write what ships.
+"""Play the published agents and the anchors of the scorecard, and write the shipped results.
 
 nice -n 19 python tools/play_scorecard.py OUT [--agents NAME ...] [--jobs 2]
 
-Each agent has five runs of every task that it can play; learners have three of two tasks
-of each ability. The board shows times, so play on an idle machine, with ``--jobs 1``.
-The results of an agent are written to the package when all its tasks are played; agents whose
-results are there are left alone, unless they are named. The anchors are two runs of every
-published agent with a seed of their own; they are written when the last agent has played.
+Each agent plays five runs of every task that it can play; learners play only three runs, of two
+tasks for each ability. The board shows times, so use an idle machine and ``--jobs 1``. When an
+agent has played all its tasks, the program writes its results to the package. It skips agents that
+already have results, unless you name them. The anchors come from two runs of every published agent,
+with a separate seed; the program writes them when the last agent has played.
 """
 
 from __future__ import annotations
@@ -40,16 +40,20 @@ RUNS, ANCHOR_RUNS, LEARNER_RUNS = 5, 2, 3
 OF_ANCHORS = DATA / "anchor_runs"
 LEARNERS = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
 NETWORKS = [name for name, agent in AGENTS.items() if not issubclass(agent, CompiledAgent)]
-"""Agents of torch, which are slow, and have other digits in other builds of it: no anchors."""
+"""Agents that use torch. They have no anchors, because they are slow, and because their results
+change with the build of torch.
+"""
 GIVEN_A_LIST = ("Oracle", "Fixed")
-"""Their list is what is looked for, or the production list, which few tasks have."""
+"""Agents that do not play: Oracle is given the best list, and Fixed the production list, which few
+tasks have.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("out", type=Path, help="folder of the runs")
-    parser.add_argument("--agents", nargs="+", help="default: all bandits without results")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("out", type=Path, help="folder for the runs")
+    parser.add_argument("--agents", nargs="+", help="by default, all bandits without results")
+    parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     options = parser.parse_args(arguments)
     bandits = [name for name in AGENTS if name not in (*NETWORKS, *GIVEN_A_LIST, *OURS)]
     commit = subprocess.run(
@@ -78,8 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def learner_tasks() -> list[ScoredTask]:
-    """What learners play, which are slow: two tasks of each ability, that of ``--quick`` and the
-    last one that is scored, once any is.
+    """Return the tasks for learners, which are slow: for each ability, the task of ``--quick`` and,
+    if any task of the ability has a score, the last such task.
     """
     last = {task.ability: task for task in scored_tasks()}
     chosen = {
@@ -89,7 +93,7 @@ def learner_tasks() -> list[ScoredTask]:
 
 
 def anchor_table(bandits: Sequence[str]) -> polars.DataFrame:
-    """The anchors of all tasks, from the runs of those of these agents that have some."""
+    """Return the anchors of all tasks, from the anchor runs that these agents already have."""
     losses: dict[str, dict[str, float]] = defaultdict(dict)
     for path in [line_file(OF_ANCHORS, name) for name in bandits]:
         if not path.exists():

@@ -1,10 +1,10 @@
-"""Play a sample of the runs that ship on the scorecard again, and compare all digits.
+"""Repeat a sample of the runs behind the shipped scorecard, and check that all digits agree.
 
 python tools/replay.py [AGENT ...]
 
-For each agent, by default for all, the program plays the first run of three tasks, and the first
-run behind their anchors. Agents with a network have other digits in other builds of torch, and are
-left out. The module of an agent of your own is looked for in the working folder.
+For each agent, by default for all, the program repeats the first run of three tasks, and the first
+run of their anchors. It skips agents that use a network, because their digits change with the build
+of torch. If an agent is your own class, its module must be in the working folder.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ from clickgym.bench.tasks import all_tasks
 
 
 def replay(path: Path, n_tasks: int = 3) -> list[str]:
-    """Play a few of an agent's tasks again, and the runs behind their anchors, and return the
-    differences.
+    """Repeat a sample of an agent's runs and of its anchor runs, and return all differences.
 
     Args:
-        path: the agent's file.
-        n_tasks: the number of tasks; the agent's name decides which.
+        path: the file with the agent's shipped results.
+        n_tasks: the number of tasks in the sample; the agent's name decides which tasks.
     """
     agent = unquote(path.stem)
     table, _ = read_results(path)
@@ -55,9 +54,9 @@ def replay(path: Path, n_tasks: int = 3) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns 1 if anything differs."""
+    """Run the command, and return 1 if any result differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("agents", nargs="*", help="default: all")
+    parser.add_argument("agents", nargs="*", help="by default, all agents")
     options = parser.parse_args(arguments)
     names = options.agents or [unquote(path.stem) for path in sorted(DATA.glob("*.parquet"))]
     wrong = 0

@@ -1,6 +1,8 @@
-"""The tables and the figure of docs/rl_results.md, made from the runs in tools/rl.parquet, the
-table of docs/stateful_users.md, made from those of a study, and the table of defaults in
-docs/rl.md.
+"""Tables and a figure for the pages on reinforcement learning.
+
+The tables and the figure in docs/rl_results.md come from the runs in tools/rl.parquet, the table in
+docs/stateful_users.md comes from the runs of a study, and the table of defaults in docs/rl.md comes
+from the learners' classes.
 """
 
 from __future__ import annotations
@@ -32,22 +34,23 @@ SEARCH = DOCS.parent / "tools" / "rl_search.parquet"
 STUDY = PAPERS / "results" / "when_rl_pays.parquet"
 CONTEXTUAL, CASCADE, RANDOM = "ContextualPBMRank-v0", "ContextualCMRank-v0", "Random"
 QUERY = "PBMRank-v0"
-"""The id of the search without features."""
+"""The environment id for the search without features."""
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
-"""The name of each world on the page; a colon, a comma and the seed follow in the runs."""
+"""The page's name for each world. In the runs, the seed follows after a colon or comma."""
 UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
-"""Learners that choose row numbers, which mean other candidates in every session."""
+"""Learners whose actions are row numbers, which stand for different candidates in each session."""
 CLICKS, BIT = "NeuralGreedy", "NeuralGreedy:feedback=reward"
-"""A bandit with a network, from clicks and from one bit."""
+"""A neural bandit that learns from clicks, and one that learns from one bit per session."""
 UNDRAWN = ("PBMLinUCB", "BatchRank", "SAC", "TD3", *UNSHARED)
-"""Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
-than the defaults."""
+"""Agents that the figure leaves out, so that readers can tell the lines apart. The figure also
+leaves out settings that differ from the defaults.
+"""
 Rows = list[list[str]]
 
 
 def runs() -> polars.DataFrame:
-    """Return a row for each run: regret as a share of that of random lists, the same of the
-    frozen policy, and regret.
+    """Return a row for each run: the regret, and the regrets of the agent and of its frozen policy
+    as fractions of the regret of random lists.
     """
     frame, _ = read_results(FILE)
     world = col("instance").str.replace(r"[:,]seed=\d+$", "")
@@ -65,7 +68,7 @@ def runs() -> polars.DataFrame:
 
 
 def _percent(values: polars.Series) -> str:
-    """The mean of shares in per cent, and the worst."""
+    """Format the mean of fractions as a percentage, with the worst run in brackets."""
     mean, worst = values.mean(), values.max()
     if mean is None:
         return ""
@@ -73,13 +76,13 @@ def _percent(values: polars.Series) -> str:
 
 
 def _interval(values: NDArray[np.float64]) -> str:
-    """The mean with its 95 % interval, if there are several values."""
+    """Format the mean, with its 95 % interval if there are several values."""
     return str(estimate(values)) if len(values) > 1 else "".join(map(number, values))
 
 
 def _rows_of(world: str) -> Iterator[tuple[str, polars.DataFrame]]:
-    """Yield the agents of a world and their runs, the lowest regret first; without those that
-    choose numbers of rows, which mean other items in each session.
+    """Yield the agents of a world and their runs, the lowest regret first, without the agents in
+    `UNSHARED`.
     """
     frame = runs().filter(world=world)
     for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
@@ -90,7 +93,7 @@ def _rows_of(world: str) -> Iterator[tuple[str, polars.DataFrame]]:
 
 
 def features_table(world: str) -> Rows:
-    """Return regret where users have features: means over runs and worlds, and the worst run."""
+    """Return the table of regret with features: means over runs and worlds, and the worst run."""
     rows = [["agent", "regret", "frozen", "runs"]]
     for agent, part in _rows_of(world):
         shares = [_percent(part[column]) for column in ("share", "frozen")]
@@ -100,9 +103,9 @@ def features_table(world: str) -> Rows:
 
 @cache
 def searched(env: str) -> polars.DataFrame:
-    """Return a row for each setting of a search: the algorithm, the agent, and regret as a share
-    of that of random lists with the first instance, with the second one (null for most), and the
-    mean. The settings found come first.
+    """Return a row for each setting in a search: the algorithm, the agent, its regret as a
+    percentage of the regret of random lists with the first and the second instance (null for most
+    settings), and the mean of both. The best settings come first.
     """
     frame = read_results(SEARCH)[0].filter(env=env)
     ends = frame.group_by("instance", "agent").agg(col("regret").last())
@@ -121,7 +124,7 @@ def searched(env: str) -> polars.DataFrame:
 
 
 def search_table(env: str) -> Rows:
-    """Return the shares of the settings that played both instances of a search."""
+    """Return the table of regrets for the settings that played both instances of a search."""
     rows = [["agent", "first run", "second run", "mean"]]
     for _, agent, *shares in searched(env).drop_nulls().sort("algorithm", "mean").iter_rows():
         rows.append([f"`{agent}`", *map(number, shares)])
@@ -129,18 +132,18 @@ def search_table(env: str) -> Rows:
 
 
 def found(algorithm: str, env: str = CONTEXTUAL) -> str:
-    """Return the agent with the settings that a search found."""
+    """Return the spec of an algorithm with the best settings in a search."""
     return str(searched(env).filter(algorithm=algorithm)["agent"][0])
 
 
 def searched_networks() -> tuple[str, str]:
-    """Return `NeuralGreedy` with the settings of the search: from clicks, and from one bit."""
+    """Return `NeuralGreedy` with the settings from the search, for clicks and for one bit."""
     clicks = found(CLICKS)
     return clicks, clicks.replace(f"{CLICKS}:", f"{BIT},")
 
 
 def plain_table() -> Rows:
-    """Return regret without features, with the 95 % interval of its mean."""
+    """Return the table of mean regret without features, with 95 % intervals."""
     frame = runs().filter(instance="")
     envs = frame["env"].unique().sort(descending=True).to_list()
     rows = [["agent", *(f"regret, `{env}`" for env in envs)]]
@@ -153,7 +156,7 @@ def plain_table() -> Rows:
 
 
 def defaults_table() -> Rows:
-    """Return the defaults of the learners."""
+    """Return the table of the learners' default settings."""
     rows = [["name", "actions", "defaults", "defaults that differ if items have features"]]
     for name, agent in AGENTS.items():
         if issubclass(agent, Learner):
@@ -174,7 +177,7 @@ def defaults_table() -> Rows:
 
 
 def tables() -> dict[str, Rows]:
-    """Return the tables of the page by the names of their marks."""
+    """Return the tables of docs/rl_results.md, by the names of their marks on the page."""
     return {
         "personal": features_table("personal"),
         "outer": features_table("personal:features=outer"),
@@ -185,7 +188,7 @@ def tables() -> dict[str, Rows]:
 
 
 def stateful() -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Return the regret of each run before stateful users, by family and agent."""
+    """Return the regret of each run with stateful users, by family and agent."""
     ends = read_results(STUDY)[0].filter(step=100_000).drop_nulls("instance")
     of: dict[str, dict[str, NDArray[np.float64]]] = {family: {} for family in FAMILIES}
     for (family, agent), part in ends.group_by("instance", "agent", maintain_order=True):
@@ -194,7 +197,7 @@ def stateful() -> dict[str, dict[str, NDArray[np.float64]]]:
 
 
 def stateful_table() -> Rows:
-    """Return the regret of agents before stateful users, with the 95 % interval of its mean."""
+    """Return the table of mean regret with stateful users, with 95 % intervals."""
     of = stateful()
     rows = [["agent", *(f"`{family}`" for family in FAMILIES)]]
     for agent in of[FAMILIES[0]]:
@@ -203,7 +206,7 @@ def stateful_table() -> Rows:
 
 
 def draw(axes: Axes, part: polars.DataFrame) -> None:
-    """Draw the mean regret of each agent in a part of the runs, and the range of its runs."""
+    """Draw each agent's mean regret in a part of the results, and the range of its runs."""
     for agent in part["agent"].unique().sort():
         curve = (
             part.filter(col("regret") > 0, agent=agent)
@@ -219,7 +222,7 @@ def draw(axes: Axes, part: polars.DataFrame) -> None:
 
 
 def figure() -> Figure:
-    """Draw the regret of the worlds and of the ids without features, with the range of runs."""
+    """Draw the figure of regret in the worlds with features and in the ids without features."""
     frame, _ = read_results(FILE)
     others = col("agent").str.contains(":") & (col("agent") != BIT)
     frame = frame.filter(~col("agent").is_in(UNDRAWN) & ~others)
@@ -246,5 +249,5 @@ def figure() -> Figure:
 
 
 def write_picture() -> None:
-    """Write the figure."""
+    """Write the figure of docs/rl_results.md."""
     figure().savefig(FIGURE, dpi=150, metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""Checks of the exercises: each says whether an answer is right, and gives a hint if it is not."""
+"""Checks for the exercises of the course, which test an answer and give a hint if it is wrong."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Any
 
 
 class Check:
-    """The check of one exercise. Call it with an answer.
+    """The check for one exercise. Call the check with an answer to print whether it is right.
 
     Args:
-        right: takes an answer and returns whether it is right.
-        hints: the first is printed after the first wrong answer, and so on; the last is repeated.
+        right: a function that takes an answer and returns whether it is right.
+        hints: the hints to print after the first wrong answer, the second, and so on. Further
+            wrong answers repeat the last hint.
     """
 
     mistakes: Counter[tuple[str, ...]] = Counter()
-    """How many wrong answers each exercise has had, by its hints. All checks share this counter,
-    because running a cell again makes a new check.
+    """The number of wrong answers to each exercise, which is identified by its hints. All checks
+    share this counter, because running a cell again makes a new check.
     """
 
     def __init__(self, right: Callable[[Any], Any], *hints: str) -> None:
         self.right, self.hints = right, hints
         self.answered = False
-        """Whether the latest answer was right. Only then does a solution print its results."""
+        """True if the latest answer was right. Only then does the solution print its results."""
 
     def __call__(self, answer: Any) -> None:
         if any(part is ... for part in (answer if isinstance(answer, tuple) else (answer,))):
@@ -32,10 +33,10 @@ class Check:
         right, raised = False, ""
         try:
             right = bool(self.right(answer))
-        except NotImplementedError:  # raised by functions and classes until they are written
+        except NotImplementedError:  # the reader has not written the function or method yet
             print("No answer yet: write the code above, run that cell, then run this one.")
             return
-        # an answer of the wrong type or shape is wrong, but must not stop the notebook
+        # An answer with the wrong type or shape is wrong, but must not stop the notebook.
         except Exception as error:
             raised = f" ({type(error).__name__}: {error})."
         self.answered = right
@@ -47,7 +48,7 @@ class Check:
         print(f"Not right yet{raised or '.'} Hint: {hint}")
 
     def accepts(self, answer: Any) -> bool:
-        """Whether an answer is right. An answer that raises an error is wrong."""
+        """Return whether an answer is right. An answer that raises an error is wrong."""
         try:
             return bool(self.right(answer))
         except Exception:

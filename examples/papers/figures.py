@@ -1,4 +1,4 @@
-"""Panels, bands and the colours of agents, shared by the figures in this folder."""
+"""Panels, bands and line styles, shared by the figures in this folder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from study import Curves, estimate
 from clickgym.runner.reports.figures import line_styles
 
 BOUND = {"color": "black", "linewidth": 1.2, "linestyle": ":"}
-"""The look of lower bounds and thresholds."""
+"""The line style of lower bounds and thresholds."""
 
 
 def grid(
     columns: int, rows: int = 1, label: str = "", width: float = 2.5, height: float = 2.6
 ) -> tuple[Figure, list[Any]]:
-    """Return a figure and its panels, row by row; sizes in inches, the y label on the left."""
+    """Return a figure and its panels, row by row. Sizes are in inches; ``label`` is the y label."""
     size = (max(width * columns, 6.5), height * rows + 1.0)
     figure = Figure(figsize=size, layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -32,14 +32,16 @@ def grid(
 
 
 def style_of(axes: Any, agent: str) -> dict[str, Any]:
-    """Return an agent's look, the same in all panels; agents get looks in the order of drawing."""
+    """Return an agent's colour and line style, which are the same in all panels of a figure. Agents
+    get their styles in the order in which they are drawn.
+    """
     panels = axes.get_figure().axes
     drawn = [label for panel in panels for label in panel.get_legend_handles_labels()[1]]
     return dict(line_styles([*drawn, agent])[agent])
 
 
 def band(axes: Any, steps: Any, values: np.ndarray, agent: str, **style: Any) -> None:
-    """Draw the mean of ``(units, steps)`` values with its 95 % band, cut off at 0."""
+    """Draw the mean of values ``(units, steps)`` over units, with its 95 % band, cut off at 0."""
     style = style or style_of(axes, agent)
     found = [estimate(column) for column in values.T]
     mean = np.array([one.mean for one in found])
@@ -53,7 +55,7 @@ def band(axes: Any, steps: Any, values: np.ndarray, agent: str, **style: Any) ->
 def rates(
     axes: Any, curves: Curves, env: str, agents: Sequence[str], steps: Any, column: str = "regret"
 ) -> None:
-    """Draw a cumulative column as a rate per session between some steps, for each agent."""
+    """Draw a cumulative column as a rate per session between successive steps, for each agent."""
     ends = np.unique(np.searchsorted(curves.steps, np.round(steps)))
     lengths = np.diff(curves.steps[ends], prepend=0)
     for agent in agents:
@@ -62,7 +64,7 @@ def rates(
 
 
 def points(axes: Any, places: Sequence[float], samples: Iterable[np.ndarray], agent: str) -> None:
-    """Draw the means of samples as connected points, with their 95 % intervals."""
+    """Draw the means of samples as connected points, with 95 % intervals."""
     found = [estimate(values) for values in samples]
     mean, half = [one.mean for one in found], [one.half for one in found]
     style = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(axes, agent)}
@@ -70,7 +72,7 @@ def points(axes: Any, places: Sequence[float], samples: Iterable[np.ndarray], ag
 
 
 def finish(figure: Figure, title: str) -> Figure:
-    """Add the title, and below the panels one legend for all of them."""
+    """Add the title, and a single legend for all panels below them."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

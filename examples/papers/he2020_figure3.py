@@ -2,14 +2,15 @@
 
 He et al. 2020, figure 3.
 
-The paper counts the clicks of Taobao visitors who clicked at least once, in lists of 12 items. Its
-log is not published. The paper calls an item below the last click pseudo-exposed, because the user
-may not have seen it.
+The paper counts the clicks of Taobao visitors who clicked at least once, on lists of 12 items. The
+log of these visitors is not published. The paper says that an item below the last click is
+pseudo-exposed, because the user may not have seen it.
 
-Here we compute exactly, without sampling, which share of the users click last at each position,
-from the user browsing model of each web search query, with its production list of 10 items. Web
-search is a different kind of page, and more of its users click last at the top. So we show the
-paper's counts beside our shares, but do not test them.
+We instead use web search queries: for each query, we take the user browsing model and a production
+list of 10 items, and compute exactly, without sampling, what percentage of the users who click make
+their last click at each position. Web search pages differ from shop pages, and more of the users in
+web search make their last click near the top. So this page shows the paper's counts next to our
+percentages, but does not test the paper's sentences about them.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from clickgym.runner.make import make_env
 PAGE = 10
 ENV = f"UBMRank-v0:n_positions={PAGE}"
 PRINTED = {1: 0.166, 2: 0.116}
-"""The share of users who click last at a position, of those who click, in the paper."""
+"""The paper's fractions of users whose last click is at a position, among users who click."""
 
 
 def last_clicks(env):
-    """Return ``(K,)`` exact shares: how many of the users who click at all click last at each
-    position of the production list.
+    """Return the exact distribution over the positions of the production list of the last click,
+    for users who click at all, ``(K,)``.
     """
     model, ranking = env.unwrapped.model, env.unwrapped.initial_ranking
-    # Of users whose last click so far was at a position; 0: no click yet.
+    # Fractions of users by the position of their last click so far; entry 0: no click yet.
     shares = np.zeros(model.n_positions + 1)
     shares[0] = 1.0
     for k, attraction in enumerate(model.attraction[ranking[: model.n_positions]]):
@@ -46,7 +47,7 @@ def last_clicks(env):
 
 
 def play(options):
-    """Compute the exact shares of each query; no session is played."""
+    """Compute the exact fractions for each query, without playing any session."""
     rows = []
     for query in options.queries[:16]:
         env = make_env(ENV, query)
@@ -57,7 +58,7 @@ def play(options):
 
 
 def last_shares(results):
-    """Return the shares of last clicks, ``(queries, positions)``."""
+    """Return the fractions of last clicks, ``(queries, positions)``."""
     curves = results["last clicks"]
     names = [f"last_{k}" for k in range(1, PAGE + 1)]
     return np.array([curves.by_instance(ENV, "Fixed", name)[:, 0] for name in names]).T
@@ -66,7 +67,7 @@ def last_shares(results):
 def numbers(results):
     shares = last_shares(results)
     below = shares @ (1 - np.arange(1, PAGE + 1) / PAGE)
-    words = "Of those who click, last click at position {}, %"
+    words = "Users whose last click is at position {}, among those who click, %"
     return [
         *(
             Number(words.format(k), 100 * share, 100 * shares[:, k - 1], is_comparable=False)
@@ -77,7 +78,7 @@ def numbers(results):
 
 
 def statements(results):
-    reason = "It is a count in the log of a shop, which is not published. The number stands above."
+    reason = "The sentence reports a count in a log that is not published, so we cannot repeat it."
     return [
         Statement(quote, "section 6.4, figure 3", reason)
         for quote in (
@@ -90,8 +91,8 @@ def statements(results):
 
 
 def draw(results):
-    """Draw the share of each position, and the paper's share where its text gives one."""
-    figure, [axes] = figures.grid(1, label="share of those who click")
+    """Draw the fraction of last clicks at each position, and the paper's where it prints one."""
+    figure, [axes] = figures.grid(1, label="share of users who click")
     shares = [estimate(column) for column in last_shares(results).T]
     means, halves = [one.mean for one in shares], [one.half for one in shares]
     axes.bar(range(1, PAGE + 1), means, yerr=halves, label="web search")

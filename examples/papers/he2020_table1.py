@@ -2,25 +2,28 @@
 
 He et al. 2020, table 1 and figure 4.
 
-The paper's users are 180,000 logged visits to Taobao, which are not published, and its CTRs are
-estimates from that log. So we do not test its numbers. Instead, we test on other users whether the
-agents come in the same order. Our users click with probabilities that are linear in features. In
-three instances of the family linear, the features are drawn at random, and each instance has the
-examination of a shipped query. We count clicks (CTR_sum), or compute the probability of at least
-one click (CTR_set). CTR_set is the optimum minus the regret, and all agents have the same optimum,
-so chance enters a comparison only through the lists shown. The examination on Taobao's page lies
-between 0.17 and 0.55. In our queries, it depends more on the position.
+The users in the paper are 180,000 logged visits to Taobao, which are not published, and the paper
+estimates its CTRs from this log. So we do not test the paper's numbers; we test whether the agents
+come in the same order with other users. Our users click with probabilities that are linear in the
+features of the items. They come from three instances of the family `linear`, with features that are
+drawn at random; each instance has the examination probabilities of a shipped query. CTR_sum is the
+number of clicks per session, which we count. CTR_set is the probability of at least one click,
+which we compute: it is the optimum minus the regret. All agents have the same optimum, so chance
+enters a comparison of CTR_set only through the lists that the agents show. On Taobao's page, the
+examination probabilities lie between 0.17 and 0.55; in our queries, they depend more on the
+position.
 
 On our three instances, the CTR_set of the best list is only about 0.1 % above that of C2UCB. This
-leaves no room for a lead over C2UCB, so we do not test such leads. We do not test how fast agents
-converge either, because three kinds of users are too few, and the end of a curve moves by chance.
+leaves no room for a lead over C2UCB, so we do not test sentences that claim one. Nor do we test how
+fast the agents converge, because three instances are too few, and the last part of a curve varies
+by chance.
 
-The paper does not say how features were scaled. About the parameters it says "Theoretical optimal
-parameters are used in experiments." (section 6.2). For each agent and K we try five values of α:
-the theorem's, and 0, 0.1, 0.3 and 1. Half of the runs choose the best value, and the other half
-measure it. PBM-UCB learns an attraction for each of the 1,000 items of the family. PBM-LinUCB is
-not in the paper. K, the 12 candidates and the 10 features are the paper's, and 100,000 sessions
-cover its figure 4.
+The paper does not say how its features were scaled. On parameters, it says "Theoretical optimal
+parameters are used in experiments." (section 6.2). For each agent and each K, we try five values of
+α: the theorem's, and 0, 0.1, 0.3 and 1. Half of the runs choose the best value, and the other half
+measure the CTR with it. PBM-UCB learns an attraction for each of the 1,000 items of the family. We
+add PBM-LinUCB, which is not in the paper. The values of K, the 12 candidates and the 10 features
+are the same as in the paper, and our 100,000 sessions cover the range of its figure 4.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ POSITIONS = (3, 4, 5, 6)
 SHORT, LONG = POSITIONS[0], POSITIONS[-1]
 BASELINE, OURS, CONTEXT_FREE = "C2UCB", "UBMLinUCB", "PBM-UCB"
 RIVALS = ("CMLinUCB", "DCMLinUCB", OURS)
-"""The agents of the paper that have features and a click model."""
+"""The paper's agents that use features and a click model."""
 AGENTS = (BASELINE, "PBMLinUCB", *RIVALS, CONTEXT_FREE)
 ALPHAS = (0.0, 0.1, 0.3, 1.0)
 SPECS = {agent: [agent, *(f"{agent}:alpha={alpha:g}" for alpha in ALPHAS)] for agent in AGENTS}
@@ -51,7 +54,9 @@ SPECS[CONTEXT_FREE] = [CONTEXT_FREE]  # it has no α
 THEOREM, BEST = "α of the theorem", "best α"
 KINDS = CTR_SUM, CTR_SET = "CTR_sum", "CTR_set"
 ROOM = 0.05
-"""A lead over an agent is not tested if the best lists have less than this more CTR_set."""
+"""We test a lead over an agent only if the best lists' CTR_set exceeds the agent's by at least this
+fraction.
+"""
 PRINTED = {
     CTR_SUM: {
         CONTEXT_FREE: (-7.9, 1.8, -0.4, -2.1),
@@ -66,7 +71,7 @@ PRINTED = {
         OURS: (14.2, 22.2, 18.4, 25.6),
     },
 }
-"""The lifts over C2UCB of the paper's table, for each K, in per cent."""
+"""The paper's lifts over C2UCB in table 1, for each K, in per cent."""
 
 # ----------------------------------------------------------- PBM-UCB for candidates that change
 
@@ -95,9 +100,9 @@ def update_candidates(state, ranking, clicks, items):
 
 
 class CataloguePBMUCB(PBMUCB):
-    """PBM-UCB where candidates change: an attraction for each of the first 10,000 items of the
-    catalogue. Observations do not say which items the candidates are. The compiled loop does, and
-    only it plays this agent.
+    """PBM-UCB for candidates that change: it learns an attraction for each of the first 10,000
+    items of the catalogue. Only the compiled loop can play this agent, because only the compiled
+    loop tells an agent which items the candidates are; observations do not.
     """
 
     observes = ("items",)
@@ -114,7 +119,7 @@ class CataloguePBMUCB(PBMUCB):
 
 
 def play(options):
-    """All agents with each α, before users of the UBM, with lists of 3 to 6 of 12 items."""
+    """Play all agents with each α, with users of the UBM and lists of 3 to 6 of 12 items."""
     agents = {spec: spec for specs in SPECS.values() for spec in specs}
     agents[CONTEXT_FREE] = CataloguePBMUCB
     sizes = f"n_items=12,n_features=10,n_positions={LONG}"
@@ -129,7 +134,7 @@ def play(options):
 
 
 def ubm(n_positions):
-    """The environment of one length of the list."""
+    """Return the spec of the environment with lists of this length."""
     return f"ContextualUBMRank-v0:n_positions={n_positions}"
 
 
@@ -138,7 +143,7 @@ def ubm(n_positions):
 
 @cache
 def chosen(curves, env, agent, reading=BEST):
-    """The agent with the α of the theorem, or with the α that is best in half of the runs."""
+    """Return the agent with the theorem's α, or with the α that is best in half of the runs."""
     if reading == THEOREM:
         return agent
     half = curves.n_runs // 2
@@ -147,7 +152,9 @@ def chosen(curves, env, agent, reading=BEST):
 
 @cache
 def optimum(curves, env):
-    """``(instances, 1)`` the reward per session of the best list, from all agents' sessions."""
+    """Return the reward per session of the best list, ``(instances, 1)``, from all agents'
+    sessions.
+    """
     rewards = [
         curves.by_instance(env, name, "reward") + curves.by_instance(env, name)
         for name in curves.agents
@@ -157,8 +164,9 @@ def optimum(curves, env):
 
 @cache
 def ctr(curves, k, agent, kind, reading=BEST):
-    """``(n,)`` the CTR of all sessions, of the instances, each averaged over its runs, or of the
-    runs of a single one. The best α is measured in the runs that did not choose it.
+    """Return an agent's CTR over all sessions, ``(n,)``: one value per instance, averaged over its
+    runs, or one value per run if there is a single instance. With the best α, only the runs count
+    that did not choose this α.
     """
     env = ubm(k)
     column = "clicks" if kind == CTR_SUM else "regret"
@@ -171,24 +179,24 @@ def ctr(curves, k, agent, kind, reading=BEST):
 
 
 def percent(share) -> str:
-    """A share with its sign, in per cent."""
+    """Format an estimated fraction as a percentage, with its sign."""
     return f"{100 * share.mean:+.2f} ± {study.number(100 * share.half, 2)} %"
 
 
 def lift(curves, k, agent, kind, reading=BEST):
-    """``(n,)`` by which share the CTR is above that of C2UCB."""
+    """Return the relative difference between an agent's CTR and that of C2UCB, ``(n,)``."""
     ours, theirs = (ctr(curves, k, name, kind, reading) for name in (agent, BASELINE))
     return ours / theirs - 1
 
 
 def room(curves, k, agent):
-    """By which share the CTR_set of the best list is above an agent's with its best α."""
+    """Return by which fraction the best list's CTR_set exceeds an agent's with its best α."""
     best = optimum(curves, ubm(k))[:, 0]
     return float((best / ctr(curves, k, agent, CTR_SET) - 1).mean())
 
 
 def no_room(curves, ks, agents):
-    """Why a lead over some agents is not tested, in words: if no agent could have it."""
+    """Return why a lead over some agents is not tested, or an empty text if it can be tested."""
     for k, agent in product(ks, agents):
         most = room(curves, k, agent)
         if most < ROOM:
@@ -200,8 +208,8 @@ def no_room(curves, ks, agents):
 
 
 def ahead(curves, ks, better, worse) -> Finding | str:
-    """Whether all of some agents have higher CTRs than all of some others; the closest pair of each
-    length and kind is shown.
+    """Test whether all agents in one group have higher CTRs than all agents in another; the result
+    shows the closest pair for each length of the list and each kind of CTR.
     """
     findings = {}
     for k, kind in product(ks, KINDS):
@@ -215,7 +223,7 @@ def ahead(curves, ks, better, worse) -> Finding | str:
 
 
 def lead_grows(curves) -> Finding | str:
-    """Whether UBM-LinUCB's lead over C2UCB is larger with long lists, by both kinds."""
+    """Test whether UBM-LinUCB's lead over C2UCB is larger with long lists, in both CTRs."""
     findings = {}
     for kind in KINDS:
         lifts = [lift(curves, k, OURS, kind) for k in (SHORT, LONG)]
@@ -245,70 +253,72 @@ def statements(results):
         Statement(
             "The UBM-LinUCB algorithm performs the best in all of these figures.",
             "section 6.4.2, figure 4",
-            "With K = 3 and with K = 6 it has higher CTRs than C2UCB, CM-LinUCB, DCM-LinUCB and "
-            "PBM-UCB.",
+            "With K = 3 and with K = 6, UBM-LinUCB has higher CTRs than C2UCB, CM-LinUCB, "
+            "DCM-LinUCB and PBM-UCB.",
             ahead(curves, [SHORT, LONG], [OURS], others),
         ),
         Statement(
             "The UBM-LinUCB algorithm improves two CTR metrics by 20.2% and 25.6% when K=6.",
             "section 6.4.2, table 1",
-            "Taobao's log is not published, and our users are not its users. The numbers stand "
-            "above.",
+            "Taobao's log is not published, and our users differ from the users in this log. The "
+            "table above shows the numbers.",
         ),
         Statement(
             "The advantage of our algorithm becomes more significant with the increase of K.",
             "section 6.4.2",
-            "UBM-LinUCB's lift over C2UCB is larger with K = 6 than with K = 3, by both CTRs.",
+            "In both CTRs, UBM-LinUCB's lift over C2UCB is larger with K = 6 than with K = 3.",
             lead_grows(curves),
         ),
         Statement(
             "However, when K becomes larger, the performance of C2UCB is exceeded by other "
             "algorithms that involve click models.",
             "section 6.4.2",
-            "With K = 6 CM-, DCM- and UBM-LinUCB have higher CTRs than C2UCB.",
+            "With K = 6, CM-LinUCB, DCM-LinUCB and UBM-LinUCB have higher CTRs than C2UCB.",
             ahead(curves, [LONG], RIVALS, [BASELINE]),
         ),
         Statement(
             "The performance of CM-LinUCB becomes worse compared with DCM-LinUCB and UBM-LinUCB, "
             "since it only considers one click.",
             "section 6.4.2",
-            "With K = 6 CM-LinUCB has lower CTRs than both.",
+            "With K = 6, CM-LinUCB has lower CTRs than DCM-LinUCB and UBM-LinUCB.",
             ahead(curves, [LONG], ["DCMLinUCB", OURS], ["CMLinUCB"]),
         ),
         Statement(
             "Since the PBM-UCB algorithm does not consider the features of items, it performs "
             "worse than other methods.",
             "section 6.4.2, figure 4",
-            "With K = 3 and with K = 6 it has lower CTRs than C2UCB, CM-, DCM- and UBM-LinUCB.",
+            "With K = 3 and with K = 6, PBM-UCB has lower CTRs than C2UCB, CM-LinUCB, DCM-LinUCB "
+            "and UBM-LinUCB.",
             ahead(curves, [SHORT, LONG], [BASELINE, *RIVALS], [CONTEXT_FREE]),
         ),
         Statement(
             "The speed of convergence is similar for the contextual bandit algorithms, while "
             "PBM-UCB is relatively slow.",
             "section 6.4.2, figure 4",
-            "Three kinds of users are too few. The clicks of the last hundredth of the sessions "
-            "vary by about 2 % by chance, and “similar” has no number. The figure shows the "
-            "curves.",
+            "Three instances are too few: by chance alone, the number of clicks in the last "
+            "hundredth of the sessions varies by about 2 %. The paper also does not say how close "
+            "“similar” is. The figure shows the curves.",
         ),
         Statement(
             "When K=6, the speed of convergence is faster for almost all the algorithms. For "
             "example, for our UBM-LinUCB algorithm, it takes about 30k rounds to converge when K=6 "
             "while its performance increases slowly until 60k or 70k rounds when K=3.",
             "section 6.4.2, figure 4",
-            "Here UBM-LinUCB has nearly its last CTR from the beginning, with K = 3 and with K = "
-            "6. Chance moves a curve more than K does. The figure shows the curves.",
+            "In our runs, UBM-LinUCB is close to its final CTR from the beginning, with K = 3 and "
+            "with K = 6, and the curves vary more by chance than with K. The figure shows the "
+            "curves.",
         ),
         Statement(
             "Our algorithm can improve CTR_sum and CTR_set steadily compared to benchmark "
             "algorithms",
             "section 6.5",
-            "It is an experiment in a shop, which we cannot repeat.",
+            "The sentence is about an experiment in a shop, which we cannot repeat.",
         ),
     ]
 
 
 def table(results):
-    """Every CTR at the end, with its lift over C2UCB."""
+    """Return the table of all CTRs at the end, with their lifts over C2UCB."""
     curves = results["CTR"]
     rows = [["CTR", "agent", "α", *(f"K = {k}" for k in POSITIONS)]]
     for kind, reading, agent in product(KINDS, (BEST, THEOREM), AGENTS):
@@ -320,31 +330,38 @@ def table(results):
         alphas = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
         shown = alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas)
         rows.append([kind, agent, "–" if agent == CONTEXT_FREE else shown, *cells])
-    return "CTR and lift over C2UCB", rows
+    return (
+        "CTR over all sessions, and its lift over C2UCB with the same kind of α; the column α "
+        "gives the value for each K, and α_t is the theorem's",
+        rows,
+    )
 
 
 def seen(results):
-    """The best list, the α of the theorem, and the agent that the paper does not have."""
+    """Report the best list, the theorem's α, and the agent that is not in the paper."""
     curves = results["CTR"]
     shares = ", ".join(f"{100 * room(curves, k, BASELINE):.2f} %" for k in POSITIONS)
     yield (
-        f"The best lists have {shares} more CTR_set than C2UCB with its best α "
-        f"(K = {', '.join(map(str, POSITIONS))}). No agent can have a larger lead over C2UCB here."
+        f"The CTR_set of the best lists is higher than that of C2UCB with its best α by {shares} "
+        f"(K = {', '.join(map(str, POSITIONS))}). No agent can lead C2UCB by more on our instances."
     )
     gains = [percent(estimate(lift(curves, LONG, OURS, kind, THEOREM))) for kind in KINDS]
     yield (
-        f"With the α of the theorem and K = {LONG}, the lead of UBM-LinUCB over C2UCB is "
+        f"With the theorem's α and K = {LONG}, the lead of UBM-LinUCB over C2UCB is "
         f"{gains[0]} (CTR_sum) and {gains[1]} (CTR_set)."
     )
     gain, plain = (
         percent(estimate(lift(curves, LONG, agent, CTR_SUM))) for agent in (OURS, "PBMLinUCB")
     )
     yield f"With the best α and K = {LONG}, UBM-LinUCB has {gain} more clicks than C2UCB."
-    yield f"PBM-LinUCB, which is not in the paper, has {plain} more clicks than C2UCB there."
+    yield (
+        f"With the best α and K = {LONG}, PBM-LinUCB, which is not in the paper, has {plain} more "
+        "clicks than C2UCB."
+    )
 
 
 def draw(results):
-    """CTR so far with short and with long lists, the paper's figure 4; the best α."""
+    """Draw the CTR so far with the best α, for short and long lists, as in the paper's figure 4."""
     curves = results["CTR"]
     figure, panels = figures.grid(2, 2)
     late, half = curves.steps * 50 >= curves.horizon, curves.n_runs // 2

@@ -2,13 +2,15 @@
 
 Lagrée et al. 2016, section 4 and theorem 6.
 
-We had the paper's text up to theorem 11, but not its experiments, and no simulation can decide its
-theorems. So this page compares regret with the bound, and tests no statement.
+This page compares the regret of several agents with the paper's lower bound. It tests no sentence
+of the paper: we had the paper's text up to theorem 11, but not its section on experiments, and no
+simulation can decide whether a theorem is true.
 
-The users are the instance lagree2016-small, one web search query with many runs, and the first
-eight shipped queries. We may not ship the paper's advertisements (KDD Cup 2012). Agents that
-require the examination are told the true one. PBM-UCB has ε = 0, where the theorem has ε > 0. The
-horizon and the number of runs are our choice.
+The users come from the instance `lagree2016-small` (the part *small*), from one web search query
+with many runs (*realistic*), and from the first eight shipped queries (*queries*). We are not
+allowed to ship the advertisements of the paper (KDD Cup 2012). Agents that require the examination
+probabilities are told the true ones. PBM-UCB uses ε = 0, whereas the theorem requires ε > 0. We
+chose the horizon and the number of runs.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ AGENTS = ["PBMPIE", "PBMTS", "BCMPTS", "PBMUCB", "RankedKLUCB", *CASCADE]
 
 
 def bound_per_log(env) -> float:
-    """The factor of log n in the asymptotic lower bound of Lagrée et al., Theorem 6.
+    """Return the factor of log n in the asymptotic lower bound of Lagrée et al., Theorem 6.
 
-    ``Σ_{k>K} min_l Δ_{k,l} / KL(χ_l α_k, χ_l α_K)``, where ``Δ_{k,l}`` is the regret of the list
-    ``(1, …, l-1, k, l, …, K-1)`` and l runs over the K positions: the least regret of any uniformly
-    efficient agent that knows χ. The paper takes α and χ to decrease strictly; both are sorted
-    here, and χ > 0 and α_K > α_{K+1}.
+    No uniformly efficient agent that knows χ has less regret than this factor times log n. The
+    factor is ``Σ_{k>K} min_l Δ_{k,l} / KL(χ_l α_k, χ_l α_K)``, where ``Δ_{k,l}`` is the regret of
+    the list ``(1, …, l-1, k, l, …, K-1)``, and l runs over the K positions. The paper assumes that
+    α and χ decrease strictly. This function sorts both; it needs χ > 0 and α_K > α_{K+1}.
 
     Example:
         >>> import gymnasium as gym
@@ -56,7 +58,7 @@ def bound_per_log(env) -> float:
 
 
 def play(options):
-    """A hundred runs on each of two instances, and eight on each of eight queries."""
+    """Play a hundred runs on each of two instances, and eight runs on each of eight queries."""
     return {
         "small": beside_bound(options, "small", ["lagree2016-small"], 100),
         "realistic": beside_bound(options, "realistic", options.queries[:1], 100),
@@ -65,7 +67,7 @@ def play(options):
 
 
 def beside_bound(options, part, instances, runs):
-    """Regret, and the factor of the bound of each instance."""
+    """Play one part, and return its regret and the factor of the bound for each instance."""
     horizon = options.horizon or 1_000_000
     table = study.played(options, part, [PBM], AGENTS, horizon, runs, instances)
     table = study.with_fact(table, "lower_bound", bound_per_log, [PBM], instances)
@@ -73,7 +75,7 @@ def beside_bound(options, part, instances, runs):
 
 
 def lower_bound(curves):
-    """``(steps,)`` the lower bound, in the mean over the instances."""
+    """Return the lower bound at each step, ``(steps,)``, averaged over the instances."""
     return curves.by_instance(PBM, AGENTS[0], "lower_bound")[:, 0].mean() * np.log(curves.steps)
 
 
@@ -82,27 +84,28 @@ def statements(results):
         Statement(
             "Following the ideas of [7], it is possible to obtain a logarithmic regret upper bound "
             "for this algorithm.",
-            "section 4, of PBM-UCB",
-            "It is a theorem about an order of growth, which no simulation decides. The figure "
-            "shows regret.",
+            "section 4, on PBM-UCB",
+            "The sentence is about an order of growth, and no simulation can decide it. The figure "
+            "shows the regret.",
         ),
         Statement(
             "For the PBM, the following lower bound holds for any uniformly efficient algorithm",
             "theorem 6",
-            "It is a limit for T → ∞. Regret below it after a million sessions contradicts "
-            "nothing. The table has the ratios.",
+            "The bound is a limit for T → ∞, so regret below the bound after a million sessions "
+            "does not contradict it. The table above shows regret as a multiple of the bound.",
         ),
         Statement(
             "computationally efficient algorithms that display good empirical and theoretical "
             "performance",
             "abstract",
-            "“Good” has no number, and the section on experiments was not at hand.",
+            "The sentence does not say what “good” means in numbers, and we did not have the "
+            "section on experiments.",
         ),
     ]
 
 
 def table(results):
-    """Regret at the end, and as a multiple of the bound."""
+    """Return the table of regret at the end, also as a multiple of the bound."""
     horizon = max(curves.horizon for curves in results.values())
     rows = [["part", "agent", "regret at the end", "times the bound"]]
     for part, curves in results.items():
@@ -110,12 +113,17 @@ def table(results):
             regret = estimate(curves.values(PBM, agent))
             mean = estimate(curves.by_run(PBM, agent)[:, -1]).mean
             rows.append([part, agent, str(regret), number(mean / lower_bound(curves)[-1])])
-    title = f"Regret after {horizon:,} sessions, and its mean as a multiple of the lower bound"
+    title = (
+        f"Each agent's regret after {horizon:,} sessions, and its mean regret as a multiple of the "
+        "lower bound"
+    )
     return title, rows
 
 
 def draw(results):
-    """Regret and the bound, a panel for each part; an agent that does not learn leaves it."""
+    """Draw regret and the bound, with a panel for each part. The curve of an agent that does not
+    learn leaves its panel.
+    """
     figure, panels = figures.grid(len(results), label="cumulative regret")
     for axes, curves in zip(panels, results.values(), strict=True):
         late, bound = curves.steps >= 10, lower_bound(curves)

@@ -2,23 +2,24 @@
 
 Li et al. 2019 (BubbleRank), figure 1.
 
-The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, and give
-each 5 million sessions and ten runs, as in the paper. The paper's production list is the most
-frequent list of a query. For each published query, we have only one logged result page, and take
-the list on this page.
+The paper draws 100 frequent queries from the Yandex log, whereas we have 60 published queries. As
+in the paper, each query gets 5 million sessions and ten runs. The paper's production list is the
+list that the log shows most often for the query. For each published query, we have only one logged
+result page, and use the list on this page.
 
-The reward in the DCM is the abandonment click, as in the paper. The paper prints the examination as
-a product of (1 - v(i)) α, which is a misprint; we use the model of Guo et al. 2009. The paper calls
-the list sorted by attraction optimal, but in the DCM it is not always the best list. So we judge
-whether an agent learns by its regret against the sorted list, R*.
+As in the paper, the reward in the DCM is the abandonment click. The paper prints the examination
+probability as a product of (1 - v(i)) α, which is a misprint; we use the model of Guo et al. 2009.
+The paper calls the list sorted by attraction, R*, optimal, but in the DCM this list is not always
+the best. So to judge whether an agent learns, we measure its regret against R*.
 
-The paper does not say what CascadeKL-UCB learns from a session with several clicks, so we test both
-readings: learning from the last click, and learning from the first.
+The paper does not say what CascadeKL-UCB learns from a session with several clicks. So we test two
+readings of the algorithm: one learns from the last click (`last_click`), the other from the first
+click (`first_click`). In the tables, *alone* stands before the verdict on a single reading.
 
-BatchRank runs as Zoghi et al. print it, with line 16 corrected. Here, a list has as many positions
-as there are items, and with the printed line 16 BatchRank would never start a second stage. The
-code that BatchRank's authors published has other constants, and the paper on BubbleRank does not
-say which version it ran.
+BatchRank runs as printed in Zoghi et al. 2017, except for line 16. In this experiment, a list has
+as many positions as there are items, and with line 16 as printed, BatchRank would never start a
+second stage; we correct this line. The code that BatchRank's authors published has constants that
+differ from those in their paper, and the paper on BubbleRank does not say which version it ran.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import numpy as np
 import study
 from study import END, LINEAR, SLACK, Finding, Statement, all_of, estimate, in_readings, less
 
-# Abandonment clicks in the DCM, as the paper has it.
+# In the DCM, the reward is the abandonment click, as in the paper.
 ENVS = {
     "CM": "CMRank-v0:n_positions=10,cutoff=5",
     "DCM": "DCMRank-v0:n_positions=10,cutoff=5,reward=satisfaction",
@@ -39,13 +40,13 @@ ENVS = {
 }
 LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
 AGENTS = ["BubbleRank", LAST, FIRST, "BatchRank", "TopRank", "Fixed"]
-"""Fixed shows the production list."""
+"""The agents in this experiment; Fixed always shows the production list."""
 COLUMNS = ["regret", "violations", "ndcg"]
 
 
 def sorted_gap(env: Any) -> float:
-    """Return how much the list sorted by attraction, the paper's R*, loses per session against the
-    best list. This is 0 except in a DCM whose termination probabilities do not decrease.
+    """Return the regret per session of the list sorted by attraction, the paper's R*. It is 0
+    except in a DCM whose termination probabilities do not decrease.
     """
     users = env.unwrapped
     order = np.argsort(-users.model.attraction, kind="stable")[: users.model.n_positions]
@@ -54,7 +55,7 @@ def sorted_gap(env: Any) -> float:
 
 
 def play(options):
-    """Play the runs of figures 1, 2 and 4, and separate runs of their first 10,000 sessions."""
+    """Play the runs for figures 1, 2 and 4, and short runs of only their first 10,000 sessions."""
     horizon, runs, queries = options.horizon or 5_000_000, options.runs or 10, options.queries[:100]
     envs, metrics = list(ENVS.values()), ["violations", "ndcg"]
     whole = study.played(options, "whole", envs, AGENTS, horizon, runs, queries, 100, metrics)
@@ -68,34 +69,36 @@ def play(options):
 
 
 def in_each(test: Any, models: Any = ENVS) -> Finding:
-    """Test whether something holds in each click model."""
+    """Test whether a claim holds in every click model."""
     return all_of({model: test(ENVS[model]) for model in models})
 
 
 def first_100(results: Any, env: str, agent: str, column: str) -> np.ndarray:
-    """Return a cumulative column after the first 100 sessions, ``(queries,)``."""
+    """Return the total of a column over the first 100 sessions, ``(queries,)``."""
     return results["start"].values(env, agent, column, 0.01)
 
 
 def statements(results):
     whole = results["whole"]
     learns_by = (
-        f"Regret per session against R* in the last hundredth of the sessions is below {LINEAR} "
-        "times (ours) that of all sessions. We test this in the {}."
+        "In the {}, {}'s regret per session against R*, in the last hundredth of the sessions, is "
+        f"below {LINEAR} times (our choice) its mean over all sessions."
     )
 
     def learns(env: str, agent: str) -> Finding:
-        """Test whether regret per session against R* ends below `LINEAR` times its mean."""
+        """Test whether, at the end, regret per session against R* is below `LINEAR` times its
+        mean.
+        """
         gap = whole.by_instance(env, agent, "sorted_gap")[:, 0]
         late, mean = (whole.rate(env, agent, *span) - gap for span in (END, (0.0, 1.0)))
-        words = f"{estimate(late)} per session in the end, {estimate(mean)} in the mean"
+        words = f"{estimate(late)} per session at the end, {estimate(mean)} on average"
         return estimate(late - LINEAR * mean).within(high=SLACK, words=words)
 
     def linear(env: str, agent: str) -> Finding:
-        """Test whether regret per session ends above `LINEAR` times its mean."""
+        """Test whether regret per session, at the end, is above `LINEAR` times its mean."""
         late, mean = (whole.rate(env, agent, *span) for span in (END, (0.0, 1.0)))
         share = late.mean() / mean.mean() if mean.mean() > SLACK else 0.0
-        words = f"{estimate(late)} per session in the end, {share:.2f} times the mean"
+        words = f"{estimate(late)} per session at the end, {share:.2f} times the average"
         return estimate(late - LINEAR * mean).within(low=SLACK, words=words)
 
     def worse_than(agent: str, models: Any = ENVS) -> Finding:
@@ -105,7 +108,7 @@ def statements(results):
         )
 
     def earlier(env: str) -> Finding:
-        """Test whether BubbleRank has less regret in 100 sessions than BatchRank and TopRank."""
+        """Test whether BubbleRank has less regret than BatchRank and TopRank in 100 sessions."""
         rivals = [first_100(results, env, agent, "regret") for agent in ("BatchRank", "TopRank")]
         return less(first_100(results, env, "BubbleRank", "regret"), np.minimum(*rivals))
 
@@ -114,7 +117,8 @@ def statements(results):
         for agent in ("BubbleRank", "BatchRank", "TopRank")
     }
     slower_than = {agent: worse_than(agent) for agent in ("BatchRank", "TopRank")}
-    # The paper may have played another BatchRank: ours can only support what it says of it.
+    # The paper may have run another version of BatchRank: our runs can only support what the paper
+    # says about BatchRank.
     can_learn["BatchRank"] = can_learn["BatchRank"].only_supports()
     than_batch_rank = slower_than["BatchRank"].only_supports()
     than_cascade = in_readings(lambda agent: worse_than(agent, ("CM", "DCM")))
@@ -123,28 +127,28 @@ def statements(results):
             "We observe that the regret of Baseline grows linearly with time n, which means that "
             "it is not optimal on average.",
             "section 5.2",
-            "The production list has regret in each click model. Its regret per session is "
-            "constant.",
+            "In each click model, the production list has positive regret. Its regret per session "
+            "is constant.",
             in_each(lambda env: estimate(whole.rate(env, "Fixed", 0.0, 1.0)).within(low=SLACK)),
         ),
         Statement(
             "CascadeKL-UCB learns R* quickly in both the CM and DCM",
             "section 5.2",
-            learns_by.format("CM and the DCM"),
+            learns_by.format("CM and the DCM", "CascadeKL-UCB"),
             in_readings(lambda agent: in_each(lambda env: learns(env, agent), ("CM", "DCM"))),
         ),
         Statement(
             "but has linear regret in the PBM.",
             "section 5.2",
-            f"CascadeKL-UCB in the PBM: regret per session in the last hundredth of the sessions "
-            f"is above {LINEAR} times (ours) that of all sessions.",
+            "In the PBM, CascadeKL-UCB's regret per session, in the last hundredth of the "
+            f"sessions, is above {LINEAR} times (our choice) its mean over all sessions.",
             in_readings(lambda agent: linear(ENVS["PBM"], agent)),
         ),
         *(
             Statement(
                 "BubbleRank, BatchRank, and TopRank can learn in all three click models.",
                 "section 5.2",
-                f"{agent}. " + learns_by.format("CM, the DCM and the PBM"),
+                learns_by.format("CM, the DCM and the PBM", agent),
                 finding,
             )
             for agent, finding in can_learn.items()
@@ -154,7 +158,7 @@ def statements(results):
                 "Compared to BatchRank and TopRank, BubbleRank has a higher regret in 5 million "
                 "steps.",
                 "section 5.2",
-                f"BubbleRank has more regret at the end than {agent}, in each click model.",
+                f"In each click model, BubbleRank has more regret than {agent} at the end.",
                 finding,
             )
             for agent, finding in {**slower_than, "BatchRank": than_batch_rank}.items()
@@ -162,8 +166,9 @@ def statements(results):
         Statement(
             "However, in earlier steps, BubbleRank has a lower regret than BatchRank and TopRank",
             "section 5.2",
-            "BubbleRank has less regret in the first 100 sessions (ours) than the better of the "
-            "two. We take the better one of each query, and test each click model.",
+            "In each click model, BubbleRank has less regret in the first 100 sessions (our "
+            "choice) than the better of BatchRank and TopRank. We take the better agent of each "
+            "query.",
             in_each(earlier).only_supports(),
         ),
         Statement(
@@ -171,15 +176,15 @@ def statements(results):
             "CascadeKL-UCB, BatchRank, and TopRank because it operates under the additional safety "
             "constraint",
             "section 5.3",
-            "BubbleRank has more regret at the end than CascadeKL-UCB in the CM and the DCM. It "
-            "has more than BatchRank and TopRank in each click model.",
+            "At the end, BubbleRank has more regret than CascadeKL-UCB in the CM and the DCM, and "
+            "more regret than BatchRank and TopRank in each click model.",
             all_of({"CascadeKL-UCB": than_cascade, **slower_than}).only_supports(),
         ),
     ]
 
 
 def seen(results):
-    """Say when BatchRank and TopRank overtake BubbleRank."""
+    """Report when BatchRank and TopRank overtake BubbleRank."""
     curves = results["whole"]
     for model, env in ENVS.items():
         ours = curves.by_run(env, "BubbleRank").mean(axis=0)
@@ -190,21 +195,21 @@ def seen(results):
             has = (
                 f"has less mean regret than BubbleRank from session {curves.steps[place]:,} on"
                 if place < len(ours)
-                else "never has less mean regret than BubbleRank for good"
+                else "never gets ahead of BubbleRank for good"
             )
             yield (
-                f"{model}: {agent} {has}. It ends with {theirs[-1]:,.0f}, and BubbleRank with "
-                f"{ours[-1]:,.0f}."
+                f"{model}: {agent} {has}. In the end, the mean regret is {theirs[-1]:,.0f} for "
+                f"{agent} and {ours[-1]:,.0f} for BubbleRank."
             )
 
 
 def draw(results):
-    """Draw cumulative regret in each click model."""
+    """Draw the cumulative regret in each click model."""
     return draw_curves(results, "regret", AGENTS)
 
 
 def draw_curves(results, column, agents):
-    """Draw a cumulative column in each click model, from session 100 on."""
+    """Draw the cumulative values of a column in each click model, from session 100 on."""
     curves = results["whole"]
     figure, panels = figures.grid(3, label=f"cumulative {column}")
     late = curves.steps >= 100

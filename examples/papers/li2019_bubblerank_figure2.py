@@ -3,19 +3,20 @@
 Li et al. 2019 (BubbleRank), figure 2.
 
 Our queries and production lists differ from the paper's. The number of violations depends above all
-on how many pairs in the production list are in the wrong order, which the paper does not print. We
-have 60 published queries. The paper's production list is the most frequent list of a query; ours is
-the list on one logged result page.
+on how many pairs of items are in the wrong order in the production list, a number that the paper
+does not print. We have 60 published queries. The paper's production list is the list that the log
+shows most often for the query; ours is the list on one logged result page.
 
-The paper does not say what CascadeKL-UCB learns from a session with several clicks, so we test both
-readings: learning from the last click, and learning from the first. BatchRank runs as printed, with
-one line corrected (see figure 1, which has the same runs). The first 100 sessions come from
-separate, shorter runs; in these, too, we tell the agents that the horizon is 5 million, as in the
-paper.
+The paper does not say what CascadeKL-UCB learns from a session with several clicks. So we test two
+readings of the algorithm: one learns from the last click (`last_click`), the other from the first
+click (`first_click`). In the tables, *alone* stands before the verdict on a single reading.
+BatchRank runs as printed in its paper, with one line corrected (see the page on figure 1). The runs
+are the same as for figure 1, except for the first 100 sessions: these come from separate, shorter
+runs, in which we still tell the agents that the horizon is 5 million, as in the paper.
 
-At the end, violations are rare. A single unsafe final list among a hundred queries would make the
-mean number of violations grow linearly, so we count queries instead. Even if none of 60 queries has
-an unsafe final list, up to 6 % of all queries may still have one.
+At the end of the runs, violations are rare. A single unsafe final list among a hundred queries
+would make the mean number of violations grow linearly, so we count queries instead. Even if none of
+our 60 queries has an unsafe final list, up to 6 % of all queries may still have one.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from study import (
 
 RESULTS = "li2019_bubblerank_figure1"
 play = li2019_bubblerank_figure1.play
-"""The runs are those of figure 1, and so is the file that ships."""
+"""This experiment has the same runs and the same shipped file as figure 1."""
 OF_CASCADE = ((24.12, 0.76), (23.33, 0.90), (23.63, 0.96))
 PRINTED = {
     LAST: OF_CASCADE,
@@ -53,7 +54,7 @@ PRINTED = {
     "BatchRank": ((83.01, 0.56), (71.89, 0.92), (59.63, 0.98)),
     "TopRank": ((83.56, 0.70), (71.47, 1.07), (57.00, 1.24)),
 }
-"""Violations in the first 100 sessions in the CM, the DCM and the PBM, with the paper's ±."""
+"""The paper's violations in the first 100 sessions in the CM, the DCM and the PBM, with its ±."""
 NAMES = {LAST: "CascadeKL-UCB, last_click", FIRST: "CascadeKL-UCB, first_click"}
 
 
@@ -111,7 +112,8 @@ def statements(results):
         Statement(
             "BubbleRank never violates the constraint in our experiments.",
             "section 5.3",
-            "There is no violation in any run. We count them, and Lemma 2 allows a few.",
+            "No run has a violation. We count violations, although the paper's Lemma 2 allows a "
+            "few.",
             certain(violated, not counts.any()),
         ),
         Statement(
@@ -119,17 +121,17 @@ def statements(results):
             "base list R_0, and may hurt user experience, more than 20% of search sessions in the "
             "first 100 steps.",
             "section 5.3",
-            "In each click model there is a run with more than 20 violations in the first 100 "
-            "sessions. We count such runs. The means stand above.",
+            "In each click model, there is a run with more than 20 violations in the first 100 "
+            "sessions. We count such runs; the table above shows the mean violations.",
             in_readings(lambda agent: in_each(lambda env: more_than_20(env, agent))),
         ),
         Statement(
             "Even worse, the violations of CascadeKL-UCB grow linearly with time in the PBM.",
             "section 5.3",
-            "More than one query in a hundred, the paper's number, still has violations in the "
-            "end. We count queries of the PBM, with the exact binomial interval. A query counts if "
-            "its violations per session in the last hundredth of the sessions are above "
-            f"{LINEAR} times (ours) those of all sessions.",
+            "In the PBM, more than one query in a hundred still has violations at the end; the "
+            "paper has a hundred queries. We count queries, with the exact binomial interval. A "
+            "query counts if its violations per session in the last hundredth of the sessions "
+            f"are above {LINEAR} times (our choice) their mean over all sessions.",
             in_readings(grows_linearly),
         ),
         *(
@@ -137,8 +139,8 @@ def statements(results):
                 "The safety issues of BatchRank, and TopRank are more severe than that of "
                 "CascadeKL-UCB.",
                 "section 5.3",
-                f"{agent} has more violations in the first 100 sessions than CascadeKL-UCB, in "
-                "each click model.",
+                f"In each click model, {agent} has more violations than CascadeKL-UCB in the "
+                "first 100 sessions.",
                 finding,
             )
             for agent, finding in severe.items()
@@ -156,7 +158,7 @@ def statements(results):
 
 
 def seen(results):
-    """Compare the violations with those of lists in random order."""
+    """Compare the agents' violations with those of lists in random order."""
     for agent in ("BatchRank", "TopRank"):
         shares = []
         for model, env in ENVS.items():
@@ -172,7 +174,9 @@ def seen(results):
 
 
 def draw(results):
-    """Draw cumulative violations of the agents that have any; stars are the paper's numbers."""
+    """Draw the cumulative violations of all agents that have any, with the paper's numbers as
+    stars.
+    """
     agents = [LAST, FIRST, "BatchRank", "TopRank"]
     figure = draw_curves(results, "violations", agents)
     for axes, place in zip(figure.axes, range(len(ENVS)), strict=True):

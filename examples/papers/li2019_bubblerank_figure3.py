@@ -3,15 +3,15 @@ the last position.
 
 Li et al. 2019 (BubbleRank), figure 3.
 
-In the first experiment, the paper has 100 queries. We have ten random lists for each of the 60
-published queries, and run each list once.
+In its first experiment, the paper has 100 queries. We have 60 published queries, draw ten random
+initial lists for each query, and play one run with each list.
 
-In the second experiment, our users are the same as the paper's. The best of ten items is at the
+In its second experiment, the paper uses the same users as we do: the best of ten items is at the
 last position, which users examine with probability 0.5^i. The paper prints the base list as (2, …,
-K-1, 1), which we read as (2, …, K, 1). Section 5.1 says that the paper measures performance at the
-top five positions, so we test the regret at these five positions. We also show the regret at all
-ten positions, because the paper does not say which of the two regrets its figure shows. The bounds
-of our tests are our own choice.
+K-1, 1), which we read as (2, …, K, 1). According to its section 5.1, the paper measures performance
+at the top five positions, so we test the regret at these five positions. The paper does not say
+whether its figure shows this regret or the regret at all ten positions, so we also show the latter.
+We chose the bounds of our tests.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ ENVS = {
     "DCM": "DCMRank-v0:n_positions=10,cutoff=5,reward=satisfaction",
     "PBM": "PBMRank-v0:n_positions=10,cutoff=5",
 }
-"""The click models of figure 1."""
+"""The environments of figure 1, one for each click model."""
 CHI_ENVS = {"all": "PBMRank-v0", "top 5": "PBMRank-v0:cutoff=5"}
 CHI_MIN = [f"li2019-chi-min:i={i}" for i in range(1, 6)]
 
 
 def random_lists(queries):
-    """Yield each query ten times, with random production lists that are the same in every call."""
+    """Yield each query ten times, with random production lists; every call gives the same lists."""
     for query in queries:
         instance = load_instance(query)
         rng = np.random.default_rng(list(instance.name.encode()))
@@ -54,8 +54,8 @@ def wrong_in_list(env):
 
 
 def play(options):
-    """Play random initial lists; then users who examine the last position with probability 0.5^i,
-    with the regret at all positions and at the first five.
+    """Play BubbleRank from random initial lists. Then play it with users who examine the last
+    position with probability 0.5^i, for the regret at all positions and at the first five.
     """
     horizon = options.horizon or 5_000_000
     envs, lists = list(ENVS.values()), list(random_lists(options.queries[:100]))
@@ -70,7 +70,7 @@ def play(options):
 
 
 def within_queries(curves, env):
-    """Return |V_0| and regret of each query's lists, both minus the query's means."""
+    """Return |V_0| and the regret for each query's lists, both minus their means over the query."""
     wrong = curves.by_instance(env, "BubbleRank", "wrong_pairs")[:, 0]
     regret = curves.by_instance(env, "BubbleRank").mean(axis=1)
     query = np.array([name.rpartition("-list")[0] for name in curves.instances])
@@ -79,12 +79,14 @@ def within_queries(curves, env):
 
 
 def slopes(curves, env):
-    """Return regret per wrong pair, ``(queries,)``: the slope of a line fitted per query."""
+    """Return the regret per additional wrong pair, ``(queries,)``, from a line for each query."""
     return np.array([x @ y / (x @ x) for x, y in within_queries(curves, env)])
 
 
 def linear_in_pairs(curves, env) -> Finding:
-    """Test whether regret grows with wrong pairs, and a line fits about as well as a parabola."""
+    """Test whether regret grows with the number of wrong pairs, and a line fits about as well as a
+    parabola.
+    """
     groups = within_queries(curves, env)
     x, y = (np.concatenate(parts) for parts in zip(*groups, strict=True))
     squares = np.concatenate([x**2 - (x**2).mean() for x, _ in groups])
@@ -99,12 +101,12 @@ def linear_in_pairs(curves, env) -> Finding:
 
 
 def chi_regrets(results, part="top 5"):
-    """Return the regret at the end for each i, ``(5, runs)``."""
+    """Return the regret of each run at the end, for i = 1, ..., 5, ``(5, runs)``."""
     return results[part].by_instance(CHI_ENVS[part], "BubbleRank")
 
 
 def mean_factor(results):
-    """Return ``(runs,)``: the fourth root of the ratio of regret at i = 5 to regret at i = 1."""
+    """Return the fourth root of the ratio of the regrets at i = 5 and i = 1, ``(runs,)``."""
     regrets = chi_regrets(results)
     return (regrets[-1] / regrets[0]) ** 0.25
 
@@ -122,7 +124,7 @@ def doubles(results) -> Finding:
 
 
 def numbers(results):
-    what = "Mean factor of the regret when i grows by one (the paper: expected)"
+    what = "Mean factor by which regret grows if i increases by one (the paper expects 2)"
     return [Number(what, 2.0, mean_factor(results))]
 
 
@@ -131,8 +133,9 @@ def statements(results):
         Statement(
             "We observe that the regret of BubbleRank is linear in |V_0| in the CM, DCM, and PBM.",
             "section 5.4",
-            "In each click model we fit regret by a line in |V_0|, within each query. Its slope is "
-            "above 0, and a quadratic term explains less than 0.05 (ours) more of the variance.",
+            "In each click model, we fit a line to regret as a function of |V_0|, within each "
+            "query. The slope is above 0, and a quadratic term increases R² by less than 0.05 "
+            "(our choice).",
             all_of({model: linear_in_pairs(results["pairs"], env) for model, env in ENVS.items()}),
         ),
         Statement(
@@ -140,18 +143,18 @@ def statements(results):
             "double when i increases by one. We experiment with i∈[5] in Figure 3 and observe this "
             "trend in 1 million steps.",
             "section 5.4",
-            "Regret of the first five positions grows with each i. Its mean factor over the runs "
-            "is between √2 and 2√2 (ours), that is nearer to 2 than to 1 or 4.",
+            "The regret of the first five positions grows from each i to the next. The mean factor "
+            "over the runs is between √2 and 2√2 (our choice), so nearer to 2 than to 1 or 4.",
             doubles(results),
         ),
     ]
 
 
 def seen(results):
-    """Say by which factors regret grows, at the first five positions and at all."""
+    """Report by which factors regret grows with i, at the first five positions and at all ten."""
 
     def factors(part):
-        """Return by which factor mean regret grows from each i to the next."""
+        """Return the factors by which mean regret grows from each i to the next."""
         means = chi_regrets(results, part).mean(axis=1)
         return means[1:] / means[:-1]
 
@@ -161,15 +164,20 @@ def seen(results):
     top, everywhere = factors("top 5"), factors("all")
     losses = 0.9 - 0.5 ** np.arange(1, 6)
     told = everywhere * losses[:-1] / losses[1:]
-    yield f"The regret of the first five positions grows {words(top)} times from i to the next."
     yield (
-        f"The regret of all ten positions grows {words(everywhere)} times. Divided by the loss per "
-        f"session at the start, 0.4 (0.9 - 0.5^i), it grows {words(told)} times."
+        f"From each i to the next, the regret of the first five positions grows {words(top)} times."
+    )
+    yield (
+        f"From each i to the next, the regret of all ten positions grows {words(everywhere)} "
+        "times. Divided by the regret per session of the initial list, 0.4 (0.9 - 0.5^i), it "
+        f"grows {words(told)} times."
     )
 
 
 def draw(results):
-    """Draw regret against wrong pairs, and regret for each examination of the last position."""
+    """Draw regret against wrong pairs, and regret for each examination probability of the last
+    position.
+    """
     curves = results["pairs"]
     figure, panels = figures.grid(2, 2, f"regret after {curves.horizon:,} sessions")
     for axes, (model, env) in zip(panels, ENVS.items(), strict=False):

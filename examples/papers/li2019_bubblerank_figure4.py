@@ -2,12 +2,12 @@
 
 Li et al. 2019 (BubbleRank), figure 4.
 
-The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, with 5
-million sessions and ten runs as in the paper; the runs are the same as in figure 1. Gains are the
-attractions of the fitted models, as in the paper, because there are no judgments. Like the paper,
-we leave out CascadeKL-UCB. BatchRank runs as printed, with one line corrected (see figure 1). The
-first sessions come from separate, shorter runs; in these, too, we tell the agents that the horizon
-is 5 million.
+The paper draws 100 frequent queries from the Yandex log, whereas we have 60 published queries. As
+in the paper, each query gets 5 million sessions and ten runs, and figures 1 and 4 share these runs.
+There are no relevance judgments, so the gains are the attractions of the fitted models, as in the
+paper. Like the paper, we leave out CascadeKL-UCB. BatchRank runs as printed in its paper, with one
+line corrected (see the page on figure 1). The first sessions come from separate, shorter runs, in
+which we still tell the agents that the horizon is 5 million.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from study import END, Finding, Statement, all_of, estimate, less
 
 RESULTS = "li2019_bubblerank_figure1"
 play = li2019_bubblerank_figure1.play
-"""The runs are those of figure 1, and so is the file that ships."""
+"""This experiment has the same runs and the same shipped file as figure 1."""
 
 
 def statements(results):
@@ -58,8 +58,8 @@ def statements(results):
             "In Figure 4, we observe that Baseline has good NDCG@5 scores in all click models. Yet "
             "there is still room for improvement.",
             "appendix B",
-            "In each click model BubbleRank's NDCG@5 at the end is above that of the production "
-            "list.",
+            "In each click model, the NDCG@5 of BubbleRank at the end is higher than the NDCG@5 of "
+            "the production list.",
             in_each(
                 lambda env: less(
                     *(whole.rate(env, agent, *END, "ndcg") for agent in ("Fixed", "BubbleRank"))
@@ -69,21 +69,22 @@ def statements(results):
         Statement(
             "BubbleRank, BatchRank, and TopRank have similar NDCG@5 scores after 5 million steps.",
             "appendix B",
-            "In each click model the scores of BatchRank and TopRank in the last hundredth of the "
-            "sessions are within 0.02 (ours) of BubbleRank's.",
+            "In each click model, the NDCG@5 of BatchRank and of TopRank in the last hundredth of "
+            "the sessions differs from that of BubbleRank by at most 0.02 (our choice).",
             all_of({name: alike(name) for name in others}).only_supports(),
         ),
         Statement(
             "But BubbleRank starts with NDCG@5 close to that of Baseline",
             "appendix B",
-            "In each click model it is within 0.05 in the first 100 sessions (both ours).",
+            "In each click model, the NDCG@5 of BubbleRank in the first 100 sessions differs from "
+            "that of the production list by at most 0.05 (both numbers are our choice).",
             in_each(lambda env: gap(env, "BubbleRank").within(-0.05, 0.05)),
         ),
         Statement(
             "while BatchRank and TopRank start with lists with very low NDCG@5.",
             "appendix B",
-            "In each click model both are more than 0.05 below the production list in the first "
-            "100 sessions (both ours).",
+            "In each click model, the NDCG@5 of both agents in the first 100 sessions is more "
+            "than 0.05 below that of the production list (both numbers are our choice).",
             all_of(
                 {
                     name: in_each(lambda env, name=name: gap(env, name).within(high=-0.05))
@@ -95,7 +96,8 @@ def statements(results):
             "we observe that BubbleRank converges to the optimal list in hindsight, since its "
             "NDCG@5 approaches 1.",
             "appendix B",
-            "In each click model it is above 0.99 (ours) in the last hundredth of the sessions.",
+            "In each click model, the NDCG@5 of BubbleRank in the last hundredth of the sessions "
+            "is above 0.99 (our choice).",
             in_each(
                 lambda env: estimate(whole.rate(env, "BubbleRank", *END, "ndcg")).within(low=0.99)
             ),
@@ -104,25 +106,26 @@ def statements(results):
             "we observe that BubbleRank is safe, since its NDCG@5 is never much worse than that of "
             "Baseline.",
             "appendix B",
-            "In each click model it is at most 0.05 (ours) below the production list. We look at "
-            "the first 100 sessions, then up to 1,000, up to 10,000, and the last hundredth.",
+            "In each click model, the NDCG@5 of BubbleRank is at most 0.05 (our choice) below "
+            "that of the production list: in the first 100 sessions, from there to session 1,000, "
+            "from there to session 10,000, and in the last hundredth of the sessions.",
             in_each(never_worse),
         ),
     ]
 
 
 def seen(results):
-    """Say at which NDCG the agents end."""
+    """Report the NDCG of BatchRank and TopRank at the end."""
     for agent in ("BatchRank", "TopRank"):
         ends = [
             f"{estimate(results['whole'].rate(env, agent, *END, 'ndcg'))} ({model})"
             for model, env in ENVS.items()
         ]
-        yield f"{agent}'s NDCG@5 in the last hundredth is {', '.join(ends)}."
+        yield f"In the last hundredth of the sessions, {agent}'s NDCG@5 is {', '.join(ends)}."
 
 
 def draw(results):
-    """Draw NDCG per session in each click model."""
+    """Draw the NDCG per session in each click model."""
     curves = results["whole"]
     figure, panels = figures.grid(3, label="NDCG@5 per session")
     agents = ("BubbleRank", "BatchRank", "TopRank", "Fixed")

@@ -2,18 +2,18 @@
 
 Li and de Rijke 2019, figure 1.
 
-The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, whose models
-other people fitted, so the levels of regret differ. In every second epoch of 10,000 sessions, three
-items outside the top three have an attraction of 0.9, as in the paper. We draw these items at
-random, with a seed for each query. The lists of K = 3 of 10 items, the 100,000 sessions, the ten
-runs, ε, γ and τ are the paper's. Our CascadeSWUCB computes both the mean and the width of its
-confidence interval from examinations, whereas lines 19 to 24 of the printed algorithm mix displays
-and examinations.
+The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, whose click
+models other people fitted, so our levels of regret differ from the paper's. As in the paper, in
+every second epoch of 10,000 sessions, three items outside the top three have an attraction of 0.9.
+We draw these items at random, with a separate seed for each query. The lists of K = 3 of 10 items,
+the 100,000 sessions, the ten runs, ε, γ and τ are the same as in the paper. Our CascadeSWUCB
+computes both the mean and the width of its confidence interval from examinations, whereas lines 19
+to 24 of the printed algorithm mix displays and examinations.
 
 If users change at a constant rate, the regret of every algorithm grows linearly. So we test the
-sentences about linear and sub-linear regret in the sense of the theorems, with ten epochs whose
-length grows with n. Each of these tests has three runs. We tell each agent n, so that γ and τ
-depend on n.
+paper's sentences about linear and sub-linear regret in the sense of its theorems, with ten epochs
+whose length grows with the number n of sessions. Each of these tests has three runs. We tell each
+agent n, so γ and τ depend on n.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ ADAPTIVE = ("CascadeDUCB", "CascadeSWUCB")
 STUBBORN = ("RankedExp3", "CascadeKLUCB", "BatchRank")
 AGENTS = [*ADAPTIVE, *STUBBORN]
 SESSIONS, LENGTH = 100_000, 10_000
-"""Of a run and of an epoch in the paper."""
+"""The sessions of a run and of an epoch in the paper."""
 HORIZONS = (20_000, 80_000, 320_000, 1_280_000)
-"""n of the runs with ten epochs of n / 10 sessions."""
+"""The numbers n of sessions in runs with ten epochs of n / 10 sessions."""
 LATE_EPOCHS = (0.6, 0.7, 0.8, 0.9)
-"""Where the last four epochs start."""
+"""The starts of the last four epochs, as fractions of the run."""
 ENDS = (0.1, 0.2, 0.4, *(start + part for start in LATE_EPOCHS for part in (0.0, 0.02, 0.08)), 1.0)
 PRINTED = {0.0: (111.50, 1.12), 0.8: (447.82, 137.16)}
-"""Regret of CascadeKL-UCB in the epoch that starts there, with the paper's ±."""
+"""The paper's regret of CascadeKL-UCB in the epoch that starts at this fraction, with its ±."""
 
 
 def play(options):
     """Play the paper's runs, and runs whose epochs become longer and longer. All runs have ten
-    epochs, also in a first look.
+    epochs, even in a first look.
     """
     horizon = options.horizon or SESSIONS
     changing = switching(options.queries[:100], horizon // 10)
@@ -51,7 +51,7 @@ def play(options):
 
 
 def switching(queries, length):
-    """Return each query with the paper's changes, one every ``length`` sessions."""
+    """Return the instances of users who change as in the paper, every ``length`` sessions."""
     other = "" if length == LENGTH else f"length={length},"
     return [
         f"li2019-switching:query={query},{other}seed={seed}" for seed, query in enumerate(queries)
@@ -59,8 +59,8 @@ def switching(queries, length):
 
 
 def growing(options, agents):
-    """Play the same changes with ten epochs in longer and longer runs, as in the theorems. In a
-    first look, the longest run has the requested number of sessions.
+    """Play the same changes in longer and longer runs of ten epochs, as in the theorems. In a first
+    look, the longest run has the number of sessions that ``--horizon`` sets.
     """
     parts, longest = {}, options.horizon or HORIZONS[-1]
     for n in (max(10, n * longest // HORIZONS[-1]) for n in HORIZONS):
@@ -71,19 +71,22 @@ def growing(options, agents):
 
 
 def longer(results):
-    """Return the runs with longer and longer epochs, by n."""
+    """Return the runs with longer and longer epochs, in a mapping from n."""
     return {curves.horizon: curves for part, curves in results.items() if part.startswith("n ")}
 
 
 def grown(results, agent):
-    """Return regret per session for each n, each of shape ``(queries,)``."""
+    """Return the regret per session for each n, a list of arrays ``(queries,)``."""
     return [curves.rate(CM, agent, 0.0, 1.0) for curves in longer(results).values()]
 
 
 def in_words(rates):
-    """Describe the mean for each n, and the ratio of the last mean to the one before."""
+    """Describe the mean rate for each n, and the ratio of the last two means."""
     means = ", ".join(number(values.mean()) for values in rates)
-    return f"{means} per session; the last is {ratio(rates[-1], rates[-2])} times the one before"
+    return (
+        f"{means} clicks per session as n grows; the last value is {ratio(rates[-1], rates[-2])} "
+        "times the value before it"
+    )
 
 
 def numbers(results):
@@ -103,24 +106,24 @@ def numbers(results):
 
 
 def epoch(results, start):
-    """Return CascadeKL-UCB's regret, ``(queries,)``, in the epoch that starts at this fraction."""
+    """Return CascadeKL-UCB's regret in the epoch that starts at this fraction, ``(queries,)``."""
     return results["changes"].rate(CM, "CascadeKLUCB", start, start + 0.1) * LENGTH
 
 
 def statements(results):
     curves = results["changes"]
     rule = (
-        "{}. The n sessions have ten epochs. Regret per session at n = 1,280,000 is {} 0.8 times "
-        "(ours) that at a quarter of it."
+        "We test {}, in runs of n sessions with ten epochs. The regret per session with n = "
+        "1,280,000 is {} 0.8 times (our choice) the regret per session with a quarter of this n."
     )
 
     def grows(agent, **bound) -> Finding:
-        """Test whether regret grows linearly with n, or more slowly, in the longest runs."""
+        """Test whether regret grows linearly with n, or more slowly, over the two largest n."""
         rates = grown(results, agent)
         return estimate(rates[-1] - LINEAR * rates[-2]).within(**bound, words=in_words(rates))
 
     def converges_again(agent) -> Finding:
-        """Test whether regret per session falls after a change, over the last four epochs."""
+        """Test whether regret per session falls within an epoch, over the last four epochs."""
         first, last = (
             np.mean([curves.rate(CM, agent, s + a, s + b) for s in LATE_EPOCHS], axis=0)
             for a, b in ((0.0, 0.02), (0.08, 0.1))
@@ -148,8 +151,8 @@ def statements(results):
             "regret in the first 10k steps but has 447.82 ± 137.16 regret between step 80k and "
             "90k.",
             "section 5",
-            "We test the example. CascadeKL-UCB has more regret between 80,000 and 90,000 sessions "
-            "than in the first 10,000.",
+            "We test the example: CascadeKL-UCB has more regret between sessions 80,000 and 90,000 "
+            "than in the first 10,000 sessions.",
             less(epoch(results, 0.0), epoch(results, 0.8)),
         ),
         *(
@@ -157,8 +160,8 @@ def statements(results):
                 "Because of the use of a discounting factor and/or a sliding window, CascadeDUCB "
                 "and CascadeSWUCB can detect breakpoints and show convergence.",
                 "section 5",
-                f"We look at the last four epochs. {agent} has less regret per session in the last "
-                "fifth of an epoch than in its first fifth.",
+                f"In the last four epochs, {agent} has less regret per session in the last fifth "
+                "of an epoch than in the first fifth.",
                 converges_again(agent),
             )
             for agent in ADAPTIVE
@@ -166,7 +169,8 @@ def statements(results):
         Statement(
             "CascadeSWUCB outperforms CascadeDUCB with a small gap",
             "section 5",
-            "CascadeSWUCB has less regret at the end. “Small” has no number, so we print the gap.",
+            "CascadeSWUCB has less regret than CascadeDUCB at the end. The paper does not say how "
+            "large a “small gap” is, so we only print the gap.",
             better("CascadeSWUCB", "CascadeDUCB"),
         ),
         *(
@@ -174,7 +178,8 @@ def statements(results):
                 "We choose them as baselines to show the superiority of our algorithms in a "
                 "non-stationary environment.",
                 "section 5",
-                f"{agent} has less regret at the end than RankedExp3, CascadeKL-UCB and BatchRank.",
+                f"At the end, {agent} has less regret than RankedExp3, CascadeKL-UCB and "
+                "BatchRank.",
                 all_of({other: better(agent, other) for other in STUBBORN}),
             )
             for agent in ADAPTIVE
@@ -193,22 +198,23 @@ def statements(results):
 
 
 def seen(results):
-    """Say how regret grows within a run, and compare CascadeDUCB with CascadeSWUCB."""
+    """Report how regret grows within a run, and compare CascadeDUCB with CascadeSWUCB."""
     curves = results["changes"]
     growth = []
     for agent in AGENTS:
         early, late = (curves.rate(CM, agent, *span) for span in ((0.2, 0.4), (0.8, 1.0)))
         growth.append(f"{ratio(late, early)} ({agent})")
     yield (
-        "Users change at a constant rate. So within the run no agent's regret per session falls "
-        f"for long. In the last fifth it is {', '.join(growth)} times that in the second fifth."
+        "Within a run, users change at a constant rate, so no agent's regret per session falls for "
+        "long. The regret in the last fifth of the run, as a multiple of the regret in the second "
+        f"fifth, is {', '.join(growth)}."
     )
     share = ratio(*(curves.values(CM, agent) for agent in reversed(ADAPTIVE)))
-    yield f"CascadeSWUCB has {share} times the regret of CascadeDUCB at the end."
+    yield f"At the end, CascadeSWUCB has {share} times the regret of CascadeDUCB."
 
 
 def draw(results):
-    """Draw the regret of all agents with shaded epochs, and regret per session as n grows."""
+    """Draw all agents' regret, with shaded epochs, and their regret per session as n grows."""
     curves = results["changes"]
     figure, [axes, growth] = figures.grid(2, label="cumulative regret", width=4.0)
     length = curves.horizon // 10

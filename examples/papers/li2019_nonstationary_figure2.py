@@ -2,14 +2,17 @@
 
 Li and de Rijke 2019, figure 2.
 
-The paper picks 20 of its 100 queries and does not name them. We take the first 20 of the 60
-published queries. Changes, constants, horizon and runs are the same as in figure 1.
+The paper picks 20 of its 100 queries and does not name them. We use the first 20 of the 60
+published queries. The changes, the constants, the horizon and the number of runs are the same as
+for figure 1.
 
-BubbleRank needs a production list, and the paper does not say which one it used. Here BubbleRank
-re-ranks all ten items from the query's production list, and users see the first three. BubbleRank
-also runs with ten epochs whose length grows with the number n of sessions.
+BubbleRank needs a production list, and the paper does not say which list it used. In our runs,
+BubbleRank re-ranks all ten items, starting from the query's production list, and users see the
+first three. BubbleRank also plays runs with ten epochs whose length grows with the number n of
+sessions.
 
-The paper says the same about the other agents at figure 1, and we test it there.
+The paper makes the same statements about the other agents for figure 1, and the page on figure 1
+tests these statements.
 """
 
 from __future__ import annotations
@@ -49,28 +52,29 @@ def statements(results):
             "The results exemplify that CascadeDUCB and CascadeSWUCB have sub-linear regret while "
             "other baselines have linear regret.",
             "appendix B",
-            "The sentence is about single queries, in one run of 100,000 sessions. Users change at "
-            "a constant rate there, so the regret of every agent grows linearly in the long run. "
-            "At figure 1 we test it over all queries, with epochs that grow.",
+            "The sentence is about single queries in a run of 100,000 sessions. In such a run, "
+            "users change at a constant rate, so the regret of every agent grows linearly in the "
+            "long run. For figure 1, we test the same sentence over all queries, with epochs that "
+            "grow.",
         )
     ]
 
 
 def seen(results):
-    """Say on how many queries the adaptive agents lead, and how BubbleRank's regret grows."""
+    """Report on how many queries the adaptive agents lead, and how BubbleRank's regret grows."""
     curves = results["changes"]
     for agent in ADAPTIVE:
         ours = curves.values(CM, agent)
         for rival in RIVALS:
             ahead = (ours < curves.values(CM, rival)).sum()
-            yield f"{agent} has less regret than {rival} on {ahead} of {len(ours)} queries."
+            yield f"{agent} ends with less regret than {rival} on {ahead} of {len(ours)} queries."
     ns = ", ".join(f"{n:,}" for n in longer(results))
     rates = in_words(grown(results, "BubbleRank"))
-    yield f"BubbleRank with ten epochs of n / 10 sessions, n = {ns}: {rates}."
+    yield f"Regret of BubbleRank with ten epochs of n / 10 sessions, for n = {ns}: {rates}."
 
 
 def draw(results):
-    """Draw the regret on each query in its own panel."""
+    """Draw the regret for each query in its own panel."""
     curves = results["changes"]
     n = len(curves.instances)
     figure, panels = figures.grid(4, math.ceil(n / 4), width=2.0, height=1.7)

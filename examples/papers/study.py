@@ -2,15 +2,15 @@
 
 A script repeats one experiment of a paper, and defines these functions:
 
-    play(options)        play the sweeps (`played`); return the part of each to keep (`compact`)
-    draw(results)        the figure
-    numbers(results)     optional: the numbers that the paper prints (`Number`)
-    statements(results)  optional: what the paper says, and our tests (`Statement`)
-    table(results)       optional: a title, and rows of which the first is the header
-    seen(results)        optional: sentences about what we also saw
+    play(options)        play the sweeps (`played`); return the rows of each to keep (`compact`)
+    draw(results)        return the figure
+    numbers(results)     optional: return the numbers that the paper prints (`Number`)
+    statements(results)  optional: return sentences from the paper, and our tests (`Statement`)
+    table(results)       optional: return a title and rows, with the header as the first row
+    seen(results)        optional: yield sentences about other things that we saw
 
-``results`` maps the name of each part to its `Curves`. The docstring of a script has three parts:
-a title, the paper, and how the script differs from the paper.
+``results`` maps the name of each part to its `Curves`. The docstring of a script consists of a
+title, the paper, and one or more paragraphs on how the script differs from the paper.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ from clickgym.runner.store import run_seed
 END = (0.99, 1.0)
 """The last hundredth of the horizon."""
 LINEAR = 0.8
-"""The share of the mean rate that regret which counts as linear keeps in the end. Regret that grows
-as √n keeps 0.5 of it, as log n 1 / log n.
+"""Regret counts as linear if its rate per session at the end is above this multiple of its mean
+rate. For regret that grows as √n, the multiple is 0.5; for regret that grows as log n, it is 1 /
+log n.
 """
 SLACK = 1e-9
-"""Regret below it is rounding error."""
+"""Regret below this value is rounding error."""
 LEVEL = 1 - CONFIDENCE
 PLACE = "examples/papers"
 
@@ -51,13 +52,15 @@ PLACE = "examples/papers"
 
 
 def shipped_queries() -> list[str]:
-    """Return the real queries of the package, beginning with the default instance."""
+    """Return the names of the shipped real queries, beginning with the default instance."""
     names = [name for name in list_instances() if name.startswith("yandex-9")]
     return sorted(names, key=lambda name: name != DEFAULT_INSTANCE)
 
 
 def checkpoints(horizon: int, windows: int = 20) -> np.ndarray:
-    """Return the ends of equal windows, some earlier sessions, and the ends of tested spans."""
+    """Return the sessions at which to save totals: the ends of equal windows, some early sessions,
+    and the ends of the spans that are tested.
+    """
     equal = np.linspace(0, horizon, windows + 1)[1:]
     early = np.geomspace(1, horizon, 20)
     steps = np.concatenate([equal, early, [100, 0.01 * horizon, 0.99 * horizon]])
@@ -75,7 +78,7 @@ def played(
     windows: int = 20,
     metrics: Sequence[str] = (),
 ) -> polars.DataFrame:
-    """Play a sweep in the folder of its part, and return its table; ``--runs`` sets the runs."""
+    """Play a part as a sweep in its own folder, and return the table; ``--runs`` sets the runs."""
     results = clickgym.sweep(
         envs,
         agents,
@@ -96,7 +99,7 @@ def with_fact(
     envs: Iterable[str],
     instances: Iterable[Any],
 ) -> polars.DataFrame:
-    """Return the table with one more column, a function of the environment."""
+    """Return the table with one more column, which contains a function of each environment."""
     made: list[Any] = [(env, make_env(env, instance)) for env in envs for instance in instances]
     rows = [{"env": env, "instance": it.unwrapped.instance, name: fact(it)} for env, it in made]
     return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left")
@@ -113,8 +116,8 @@ def first_sessions(
 ) -> polars.DataFrame:
     """Play the first sessions of longer runs, and tell the agents the horizon of the longer runs.
 
-    `clickgym.sweep` cannot do this, because it tells agents the horizon that it plays. The seeds
-    are the same as in a sweep. The runs are played one after another.
+    `clickgym.sweep` cannot do this, because it tells agents the horizon that it plays itself. The
+    seeds are the same as in a sweep. The runs follow one another in one process.
     """
     frames = []
     for name, instance, agent, run in product(envs, instances, agents, range(runs)):
@@ -132,11 +135,11 @@ def first_sessions(
 def compact(
     table: polars.DataFrame, ends: Sequence[float] = END, columns: Sequence[str] = ("regret",)
 ) -> polars.DataFrame:
-    """Return the rows that figures and tests need.
+    """Return only the rows that the figures and tests need.
 
-    Rows without an instance hold the mean over all instances, for each run. Rows with an instance
-    hold the values of this instance at some fractions of the horizon (``ends``), or at all steps
-    if ``ends`` is empty.
+    Rows without an instance contain the mean over all instances, for each run. Rows with an
+    instance contain this instance's values at some fractions of the horizon (``ends``), or at all
+    steps if ``ends`` is empty.
     """
     keys = ["env", "instance", "agent", "run", "step"]
     steps = table["step"].unique().sort().to_numpy()
@@ -151,11 +154,11 @@ def compact(
 
 
 class Curves:
-    """One part of the results, as arrays of cumulative values.
+    """The cumulative values from one part of the results, as arrays.
 
     Attributes:
-        steps: the checkpoints; the last one is the horizon.
-        instances, agents: the names, in the order of the table.
+        steps: the checkpoints; the last checkpoint is the horizon.
+        instances, agents: the names of the instances and agents, in the order of the table.
     """
 
     def __init__(self, table: polars.DataFrame) -> None:
@@ -168,7 +171,7 @@ class Curves:
     def by_instance(
         self, env: str, agent: str, column: str = "regret", end: float = 1.0
     ) -> np.ndarray:
-        """Return the values at a fraction of the horizon, ``(instances, runs)``."""
+        """Return the values at a fraction (``end``) of the horizon, ``(instances, runs)``."""
         if end == 0:
             return np.zeros((len(self.instances), self.n_runs))
         step = int(self.steps[np.searchsorted(self.steps, round(end * self.horizon))])
@@ -178,14 +181,14 @@ class Curves:
         return values.reshape(len(self.instances), -1)
 
     def values(self, env: str, agent: str, column: str = "regret", end: float = 1.0) -> np.ndarray:
-        """Return each instance's mean over its runs; with one instance, each run's value."""
+        """Return each instance's mean over its runs; for a single instance, each run's value."""
         values = self.by_instance(env, agent, column, end)
         return values.mean(axis=1) if len(values) > 1 else values[0]
 
     def rate(
         self, env: str, agent: str, start: float, end: float, column: str = "regret"
     ) -> np.ndarray:
-        """Return `values` per session between two fractions of the horizon."""
+        """Return the increase of `values` per session between two fractions of the horizon."""
         length = round(end * self.horizon) - round(start * self.horizon)
         first, last = (self.values(env, agent, column, at) for at in (start, end))
         return (last - first) / length
@@ -193,7 +196,7 @@ class Curves:
     def by_run(
         self, env: str, agent: str, column: str = "regret", instance: str | None = None
     ) -> np.ndarray:
-        """Return whole curves, ``(runs, steps)``: means over the instances, or one instance."""
+        """Return whole curves, ``(runs, steps)``, for one instance or averaged over all."""
         of = col("instance").is_null() if instance is None else col("instance") == instance
         rows = self._pairs[env, agent].filter(of)
         values = rows.sort("run", "step")[column].to_numpy().astype(float)
@@ -204,7 +207,7 @@ class Curves:
 
 
 class Estimate(NamedTuple):
-    """A mean, its standard error, and the degrees of freedom of Student's t."""
+    """A mean with its standard error and the degrees of freedom for Student's t distribution."""
 
     mean: float
     error: float
@@ -212,14 +215,16 @@ class Estimate(NamedTuple):
 
     @property
     def half(self) -> float:
-        """Half the width of the 95 % interval."""
+        """Half the width of the 95 % confidence interval."""
         return t_quantile(self.freedom) * self.error if math.isfinite(self.error) else math.inf
 
     def __str__(self) -> str:
         return f"{number(self.mean)} ± {number(self.half, 2) if self.half < math.inf else '?'}"
 
     def within(self, low: float = -math.inf, high: float = math.inf, words: str = "") -> Finding:
-        """Test whether the mean lies between two bounds; ``words`` precede the estimate."""
+        """Test whether the mean lies between two bounds. ``words`` precede the estimate in the
+        result.
+        """
         gaps = self.mean - low, high - self.mean
         measured = f"{words}, a gap of {self}" if words else str(self)
         return Finding(
@@ -235,12 +240,14 @@ class Estimate(NamedTuple):
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Format a number with three digits, or all digits before the point if there are more."""
+    """Format a number with three significant digits, or with all digits of its integer part if
+    these are more.
+    """
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
 
 
 def estimate(values: Any) -> Estimate:
-    """Estimate the mean of independent values; with a single value the error is infinite."""
+    """Estimate the mean of independent values; a single value has an infinite standard error."""
     array = np.asarray(values, float)
     n = len(array)
     error = float(array.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
@@ -248,8 +255,8 @@ def estimate(values: Any) -> Estimate:
 
 
 def ratio(above: np.ndarray, below: np.ndarray) -> Estimate:
-    """Estimate the ratio of two means over the same units, with the interval of the linearised
-    ratio.
+    """Estimate the ratio of two means over the same units. The interval comes from a linear
+    approximation of the ratio.
     """
     share = float(above.mean() / below.mean())
     return estimate((above - share * below) / below.mean())._replace(mean=share)
@@ -259,8 +266,8 @@ def ratio(above: np.ndarray, below: np.ndarray) -> Estimate:
 
 
 class Finding(NamedTuple):
-    """What was measured, in words, and two p values: for the claim that a statement holds, and for
-    the claim that it does not.
+    """A description of what was measured, and two p-values: one for the claim that a statement
+    holds, and one for the claim that the statement does not hold.
     """
 
     measured: str
@@ -269,7 +276,7 @@ class Finding(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The verdict of this finding alone."""
+        """The verdict that this finding alone would give."""
         if self.contradicts <= LEVEL:
             return "not reproduced on these queries"
         return "reproduced" if self.supports <= LEVEL else "undecided"
@@ -282,18 +289,20 @@ class Finding(NamedTuple):
 
 
 def certain(measured: str, holds: bool) -> Finding:
-    """Return a finding that involves no chance."""
+    """Return a finding in which chance plays no part."""
     return Finding(measured, float(not holds), float(holds))
 
 
 def less(low: np.ndarray, high: np.ndarray) -> Finding:
-    """Test whether one agent's values are below another's, by differences within units."""
+    """Test whether one agent's values are below another's, by the differences within units."""
     words = f"{number(low.mean())} against {number(high.mean())}"
     return estimate(high - low).within(low=0.0, words=words)
 
 
 def all_of(findings: Mapping[Any, Finding], words: str | None = None) -> Finding:
-    """Test whether all findings hold; contradicted if one is, corrected for their number."""
+    """Combine findings for the claim that all of them hold. One contradicted finding, corrected for
+    the number of findings, contradicts the claim.
+    """
     listed = "; ".join(f"{name}: {finding.measured}" for name, finding in findings.items())
     contradicts = min(1.0, len(findings) * min(one.contradicts for one in findings.values()))
     supports = max(one.supports for one in findings.values())
@@ -301,16 +310,19 @@ def all_of(findings: Mapping[Any, Finding], words: str | None = None) -> Finding
 
 
 def any_of(findings: Sequence[Finding], words: str) -> Finding:
-    """Test whether at least one finding holds, corrected for the number of findings. Nothing
-    contradicts this, because what we do not see here may happen elsewhere.
+    """Combine findings for the claim that at least one of them holds, corrected for the number of
+    findings. Nothing contradicts this claim, because what our runs do not show may happen in
+    others.
     """
     return Finding(words, min(1.0, len(findings) * min(one.supports for one in findings)), 1.0)
 
 
 def in_readings(test: Callable[[str], Finding], agent: str = "CascadeKLUCB") -> Finding:
-    """Test a statement with both readings of several clicks, because papers do not name theirs.
+    """Test a statement with both readings of sessions with several clicks, because the papers do
+    not say which reading they use.
 
-    The statement holds if it holds in both readings, and is contradicted if it is in both.
+    The statement holds if it holds in both readings, and is contradicted if both readings
+    contradict it.
     """
     found = {"last_click": test(agent), "first_click": test(f"{agent}:feedback=first_click")}
     words = [f"{name} (alone {one.verdict}): {one.measured}" for name, one in found.items()]
@@ -320,8 +332,8 @@ def in_readings(test: Callable[[str], Finding], agent: str = "CascadeKLUCB") -> 
 
 
 def above_share(happens: Any, bound: float) -> Finding:
-    """Test whether something happens in more than a share of the queries, by the exact binomial
-    test, which is also valid for rare events.
+    """Test whether something happens on more than a given fraction of the queries, with the exact
+    binomial test, which is also valid for rare events.
     """
     from scipy.stats import binomtest  # slow to load
 
@@ -333,8 +345,8 @@ def above_share(happens: Any, bound: float) -> Finding:
 
 
 class Number(NamedTuple):
-    """A number that a paper prints, with its standard error; our values; and whether our users
-    could be the paper's. If they cannot, the difference has no interval.
+    """A number that a paper prints, with its standard error, and our values. ``is_comparable`` says
+    whether our users could be the paper's users; if not, the difference gets no interval.
     """
 
     what: str
@@ -344,7 +356,7 @@ class Number(NamedTuple):
     is_comparable: bool = True
 
     def cells(self) -> list[str]:
-        """Return a row of the page's table."""
+        """Return the row of the page's table for this number."""
         ours, gap = estimate(self.values), float(np.mean(self.values)) - self.paper
         half = math.hypot(ours.half, t_quantile(10**6) * self.error)
         difference = f"{'-' if gap < 0 else '+'}{number(abs(gap))}"
@@ -354,9 +366,9 @@ class Number(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A sentence of a paper: its words, its place, our test, and our finding. The test says what we
-    measure and when the sentence counts as reproduced. The finding of a sentence that we do not
-    test is the reason, in words.
+    """A sentence from a paper: its words, its place in the paper, our test, and our finding. The
+    test says what we measure, and when the sentence counts as reproduced. If we do not test the
+    sentence, ``rule`` gives the reason.
     """
 
     quote: str
@@ -366,11 +378,11 @@ class Statement(NamedTuple):
 
 
 def verdicts(statements: Sequence[Statement]) -> list[tuple[str, str]]:
-    """Return the measurement and the verdict of each statement, corrected for their number.
+    """Return the measurement and the verdict for each statement, corrected for multiple testing.
 
     Args:
-        statements: all statements of an experiment. By Holm's procedure, the probability that any
-            decided verdict is wrong is at most 5 %.
+        statements: all statements of an experiment. Because of Holm's procedure, the probability
+            is at most 5 % that any verdict other than "undecided" is wrong.
     """
     found = [one.finding for one in statements if isinstance(one.finding, Finding)]
     levels = iter(holm([min(one.supports, one.contradicts) for one in found]))
@@ -398,24 +410,24 @@ def save(path: Path, parts: Mapping[str, polars.DataFrame], made: Mapping[str, A
 
 
 Played = tuple[dict[str, Curves], dict[str, Any]]
-"""The curves of each part, and what made them."""
+"""The curves of each part, and the command and versions that produced them."""
 
 
 def read(path: Path) -> Played:
-    """Read the curves of each part of a file, and their command and versions."""
+    """Read the curves of each part from a file, and the command and versions behind them."""
     table, made = read_results(path)
     return {part: Curves(table.filter(part=part)) for part in made["versions"]}, made
 
 
 def shipped_file(script: ModuleType, folder: str = "results") -> Path:
-    """Return the file of an experiment's shipped results; some experiments share one file."""
+    """Return the file with an experiment's shipped results. Some experiments share a file."""
     path = Path(script.__file__ or "")
     return path.parent / folder / f"{getattr(script, 'RESULTS', path.stem)}.parquet"
 
 
 def shipped(script: ModuleType) -> tuple[Played, Played | None]:
-    """Read the shipped results of an experiment. If we may not ship their queries, also read the
-    results of the same experiment on the shipped queries.
+    """Read the shipped results of an experiment. If we are not allowed to ship the queries behind
+    these results, also read the results of the same experiment on the shipped queries.
     """
     repeated = shipped_file(script, "results/shipped_queries")
     return read(shipped_file(script)), read(repeated) if repeated.exists() else None
@@ -424,14 +436,15 @@ def shipped(script: ModuleType) -> tuple[Played, Played | None]:
 def page(
     script: ModuleType, played: Played, repeated: Played | None = None, has_picture: bool = True
 ) -> str:
-    """Return the page of an experiment in Markdown. A first look has fewer or more runs or sessions
-    than the experiment; its page has a figure and a table, but compares nothing with the paper.
+    """Return the page of an experiment in Markdown. If the number of runs or sessions differs from
+    the full experiment, the page is only a first look: it has a figure and a table, but compares
+    nothing with the paper.
 
     Args:
-        script: the experiment.
-        played: the results, which decide the verdicts, with their command and versions.
-        repeated: the results on the shipped queries, which get their own column.
-        has_picture: whether the figure lies beside the page.
+        script: the experiment's module.
+        played: the results that decide the verdicts, with the command and versions behind them.
+        repeated: the results on the shipped queries, which get an extra column.
+        has_picture: whether the figure is in the folder of the page.
     """
     results, made = played
     name, full = Path(script.__file__ or "").stem, made["full"]
@@ -439,18 +452,32 @@ def page(
     lines = [f"# {' '.join(title.split()).removesuffix('.')}", "", paper, ""]
     if not full:
         lines += [
-            "This first look has other numbers of runs or sessions. It tests nothing.",
+            "This page is a first look: the number of runs or sessions differs from the full "
+            "experiment, so the page tests no sentence of the paper.",
             "",
         ]
     said = script.statements(results) if full and hasattr(script, "statements") else []
     judged = list(zip(said, verdicts(said), strict=True))
     if full and hasattr(script, "numbers"):
+        printed = script.numbers(results)
         rows = [["number", "the paper", "ours", "difference"]]
-        rows += [[markdown_text(cell) for cell in one.cells()] for one in script.numbers(results)]
+        rows += [[markdown_text(cell) for cell in one.cells()] for one in printed]
         if repeated:
             again = script.numbers(repeated[0])
             _add_column(rows, [str(estimate(one.values)) for one in again])
-        lines += ["## The paper's numbers beside ours", "", *markdown_table(rows), ""]
+        about = (
+            "*Difference* is our number minus the paper's. In our numbers and in the differences, "
+            "± gives half the width of a 95 % interval"
+        )
+        if any(one.error for one in printed):
+            about += "; in the paper's numbers, we take it to give a standard error"
+        about += "."
+        if not all(one.is_comparable for one in printed):
+            about += (
+                " Differences without ± have no interval, because our users differ too much from "
+                "the paper's users."
+            )
+        lines += ["## The paper's numbers beside ours", "", about, "", *markdown_table(rows), ""]
     picture = f"![{name}]({name}.png)" if has_picture else f"    python {PLACE}/{name}.py --shipped"
     lines += ["## Figure", "", picture, ""]
     if hasattr(script, "table"):
@@ -466,7 +493,17 @@ def page(
             cells = [one.measured if isinstance(one, Finding) else "" for one in found]
             if any(cells):
                 _add_column(rows, cells)
-        lines += ["## What the paper says", "", *markdown_table(rows), ""]
+        about = (
+            "Each row quotes the paper, says when we count the sentence as reproduced (or why we "
+            "do not test it), and gives our measurement and the verdict."
+        )
+        if any("our choice" in one.rule for one in said):
+            about += " *Our choice* marks numbers that the paper does not give."
+        if any(" against " in measured for _, (measured, _) in judged):
+            about += " In *x against y*, x should be lower than y if the sentence is right."
+        if any("a gap of" in measured for _, (measured, _) in judged):
+            about += " A *gap* is the difference that the test judges, with its 95 % interval."
+        lines += ["## What the paper says", "", about, "", *markdown_table(rows), ""]
     lines += ["## What differs here", "", "\n\n".join(notes), ""]
     if full and hasattr(script, "seen"):
         lines += ["## What we also saw", "", *(f"- {one}" for one in script.seen(results)), ""]
@@ -477,18 +514,23 @@ def page(
     rows = [["part", "instances", "runs", "sessions", "clickgym"], *_parts(played)]
     if repeated:
         lines += [
-            f"`{repeated[1]['command']}` plays the 16 shipped queries, and repeats what this page "
-            "says about them. The rest of the page, including all verdicts, is about published "
-            "queries that we are not allowed to ship:",
+            f"`{repeated[1]['command']}` plays the 16 shipped queries, and gives the numbers on "
+            "this page that are marked with *shipped queries*. All other numbers, and all "
+            "verdicts, are about published queries that we are not allowed to ship. This command "
+            "plays the published queries:",
             "",
         ]
         rows += [[f"{part}, shipped queries", *cells] for part, *cells in _parts(repeated)]
-    lines += [f"`{made['command']}`", "", *markdown_table(rows), ""]
+    about = (
+        "For each part of the experiment, this table gives the number of instances, the runs per "
+        "agent and instance, the sessions per run, and the version of clickgym:"
+    )
+    lines += [f"`{made['command']}`", "", about, "", *markdown_table(rows), ""]
     return "\n".join(lines)
 
 
 def _parts(played: Played) -> Iterator[list[str]]:
-    """Yield the name, the size and the version of each part."""
+    """Yield a row for each part: its name, its size, and the version that played it."""
     results, made = played
     for part, curves in results.items():
         counts = [len(curves.instances), curves.n_runs, curves.horizon]
@@ -496,35 +538,37 @@ def _parts(played: Played) -> Iterator[list[str]]:
 
 
 def _add_column(rows: list[list[str]], cells: Sequence[str]) -> None:
-    """Add what was measured on the shipped queries to the rows of a table."""
+    """Add a column to a table: what was measured on the shipped queries."""
     for row, cell in zip(rows, ["on the 16 shipped queries", *cells], strict=True):
         row.append(markdown_text(cell))
 
 
 def main(script: ModuleType) -> None:
-    """Play an experiment, and write its results, its page and its figure."""
+    """Run the command of a script: play its experiment, and write the results, page and figure."""
     name = Path(script.__file__ or "").stem
     title, paper, *_ = (script.__doc__ or "").split("\n\n")
     parser = argparse.ArgumentParser(
         description=f"{title} {paper}",
-        epilog="With --runs or --horizon the page is a first look, without verdicts.",
+        epilog="With --runs or --horizon, the page is only a first look, without verdicts.",
     )
-    parser.add_argument("--runs", type=int, metavar="N", help="runs of each agent on each query")
-    parser.add_argument("--horizon", type=float, metavar="T", help="sessions of the longest run")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs per agent and query")
+    parser.add_argument("--horizon", type=float, metavar="T", help="sessions in the longest run")
     parser.add_argument(
         "--queries",
         nargs="+",
         metavar="NAME",
-        help="instances: names, families or files; default: the 16 shipped queries",
+        help="instances: names, families or JSON files; by default, the 16 shipped queries",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help=f"folder of the results; the same command resumes; default: results/{name}, with "
-        "--shipped results/shipped",
+        help=f"folder for the results; the same command continues a stopped one; by default, "
+        f"results/{name}, or results/shipped with --shipped",
     )
-    parser.add_argument("--shipped", action="store_true", help="play nothing, show our results")
+    parser.add_argument(
+        "--shipped", action="store_true", help="show our results instead of playing"
+    )
     options = parser.parse_args()
     options.horizon = options.horizon and int(options.horizon)
     options.queries = options.queries or shipped_queries()

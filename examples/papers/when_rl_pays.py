@@ -2,11 +2,12 @@
 
 Users of Du et al. 2024.
 
-Clicks change what users do later. Regret is the exact loss of each list, computed from Q*. The
-planner is told how long users stay on average, and RL algorithms are told the same through their
-discount factor. Bandits are not told. All agents but CascadeKLUCB see the state of the user.
-BanditByState is one CascadeKLUCB for each state, and A2C:gamma=0 does not plan. RL algorithms play
-a tenth of the sessions. This page quotes no sentence of the paper, so it tests none.
+In this study, clicks change what users do later, so regret is the exact loss of each list, computed
+from Q*. The planner `CascadeVI` is told how long users stay on average; RL algorithms get the same
+information through their discount factor, and bandits are not told. All agents except
+`CascadeKLUCB` see the state of the user. `BanditByState` runs a separate `CascadeKLUCB` for each
+state, and `A2C:gamma=0` does not plan. RL algorithms play only a tenth of the sessions. The page
+quotes no sentence of the paper, so it tests none.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ PLACES = (10**3, 10**4, 10**5, 10**6)
 
 
 class BanditByState(Agent):
-    """One CascadeKLUCB for each state of the user; this agent sees the state, but does not plan."""
+    """Runs a separate CascadeKLUCB for each state of the user. It sees the state, but does not
+    plan.
+    """
 
     def __init__(self, n_items: int, n_positions: int, n_states: int, *, seed: Any = None) -> None:
         is_sequence = isinstance(seed, np.random.SeedSequence)
@@ -48,7 +51,7 @@ class BanditByState(Agent):
 
 
 def play(options):
-    """Play bandits and a planner, and RL algorithms with a tenth of the sessions."""
+    """Play bandits and a planner, and play RL algorithms for a tenth of the sessions."""
     bandits = {BANDIT: BANDIT, BY_STATE: BanditByState, PLANNER: PLANNER}
     parts = {}
     for part, agents, horizon in (("bandits", bandits, 10**6), ("learners", LEARNERS, 10**5)):
@@ -59,7 +62,7 @@ def play(options):
 
 
 def regrets(results, family):
-    """Return the steps of each agent, and its regret at these steps, ``(runs, steps)``."""
+    """Return each agent's steps, and its regret at these steps, ``(runs, steps)``."""
     return {
         agent: (curves.steps, curves.by_run(ENV, agent, instance=family))
         for curves in results.values()
@@ -68,7 +71,9 @@ def regrets(results, family):
 
 
 def after(results, family):
-    """Return each agent's regret, ``(runs,)``, after each number of sessions that it reached."""
+    """Return each agent's regret, ``(runs,)``, after each number of sessions in `PLACES` that it
+    reached.
+    """
     return {
         agent: {n: values[:, np.searchsorted(steps, n)] for n in PLACES if n <= steps[-1]}
         for agent, (steps, values) in regrets(results, family).items()
@@ -77,7 +82,7 @@ def after(results, family):
 
 def table(results):
     """Return the table of regret after several numbers of sessions."""
-    rows = [["users", "agent", *(f"after {n:,}" for n in PLACES), "first of all after"]]
+    rows = [["users", "agent", *(f"after {n:,}" for n in PLACES), "best after"]]
     for family in FAMILIES:
         values = after(results, family)
         best = {}
@@ -88,24 +93,29 @@ def table(results):
             cells = [str(estimate(at[n])) if n in at else "" for n in PLACES]
             first = ", ".join(f"{n:,}" for n in PLACES if best[n] == agent)
             rows.append([family, agent, *cells, first])
-    return "Regret so far, mean over the runs", rows
+    return (
+        "Mean regret over the runs, with its 95 % interval, after each number of sessions; *best "
+        "after* lists the numbers of sessions after which an agent has the least regret of all "
+        "agents",
+        rows,
+    )
 
 
 def seen(results):
-    """Say whether the bandit goes on losing clicks."""
+    """Report whether the bandit keeps losing clicks."""
     steps, values = regrets(results, "clickbait")[BANDIT]
     fifths = np.array([[0.2, 0.4], [0.8, 1.0]]) * steps[-1]
     early, late = np.diff(values[:, np.searchsorted(steps, fifths.round())])[..., 0].T
     yield (
-        f"clickbait: {BANDIT} loses {estimate(late / (0.2 * steps[-1]))} clicks per session in the "
-        f"last fifth of its sessions, {late.mean() / early.mean():.2f} times as many as in the "
-        "second fifth."
+        f"With the users *clickbait*, {BANDIT} loses {estimate(late / (0.2 * steps[-1]))} clicks "
+        f"per session in the last fifth of its sessions, {late.mean() / early.mean():.2f} times "
+        "as many as in the second fifth."
     )
 
 
 def draw(results):
-    """Draw regret with each family of users, without two RL algorithms, so that the lines can be
-    told apart.
+    """Draw regret for each family of users, without two RL algorithms, so that readers can tell the
+    lines apart.
     """
     figure, panels = figures.grid(3, label="cumulative regret")
     for axes, family in zip(panels, FAMILIES, strict=True):
@@ -113,7 +123,7 @@ def draw(results):
             if agent not in ("DQN", "MaskablePPO"):
                 figures.band(axes, steps[steps >= 100], values[:, steps >= 100], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
-    return figures.finish(figure, "Bandits, a planner and RL before stateful users")
+    return figures.finish(figure, "Bandits, a planner and RL with stateful users")
 
 
 if __name__ == "__main__":

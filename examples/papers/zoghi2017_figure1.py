@@ -2,15 +2,16 @@
 
 Zoghi et al. 2017, figure 1.
 
-The paper does not name its three problems, so we chose three queries. The paper's sentences about
-this figure speak of all its queries ("The plots are chosen to represent general trends in this
-experiment."). So zoghi2017_figure2 tests these sentences over all queries, and this page tests
-nothing.
+The paper does not name its three problems, so we chose three queries. What the paper says about
+this figure concerns all of its queries ("The plots are chosen to represent general trends in this
+experiment."). So the page `zoghi2017_figure2` tests these sentences over all queries, and this page
+tests no sentence.
 
-The lists of five of ten items, the ten million sessions and the ten runs are the paper's. The paper
-does not say what CascadeKL-UCB learns from a session with several clicks, so we run both readings:
-learning from the last click, and learning from the first. BatchRank runs as printed, with one line
-corrected, so that a batch with as many items as positions goes on to its next stage.
+The lists of five of ten items, the ten million sessions and the ten runs are the same as in the
+paper. The paper does not say what CascadeKL-UCB learns from a session with several clicks. So we
+run two readings of the algorithm: one learns from the last click (the default), the other from the
+first click (`feedback=first_click`). BatchRank runs as printed, with one line corrected, so that a
+batch with as many items as positions can go on to its next stage.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from study import END, estimate
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 AGENTS = ["CascadeKLUCB", "CascadeKLUCB:feedback=first_click", "BatchRank", "RankedExp3"]
 CONVERGED = 1e-3
-"""The paper's size of the regret per session of a suboptimal run."""
+"""The regret per session from which the paper calls a run suboptimal."""
 PANELS = {"a": (CM, "yandex-9982"), "b": (CM, "yandex-9866"), "c": (PBM, "yandex-98721")}
-"""The panels of figure 1, with queries of ours."""
+"""The panels of figure 1, with the queries that we chose."""
 
 
 def play(options):
@@ -48,7 +49,7 @@ def table(results):
 
 
 def seen(results):
-    """Say when BatchRank converges."""
+    """Report when BatchRank converges."""
     for panel, (env, _) in PANELS.items():
         curves = results[panel]
         ends = np.searchsorted(curves.steps, np.linspace(0, curves.horizon, 101)[1:].round())
@@ -59,7 +60,7 @@ def seen(results):
         if last == curves.horizon:
             yield f"{words} is still above {CONVERGED:g} at the end."
         else:
-            yield f"{words} is below {CONVERGED:g} from session {last:,} on."
+            yield f"{words} is below {CONVERGED:g} from session {last:,} to the end."
 
 
 def draw(results):

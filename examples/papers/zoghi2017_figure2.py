@@ -2,17 +2,20 @@
 
 Zoghi et al. 2017, figures 1 and 2.
 
-A co-author of the paper fitted click models to the 60 published queries, from the same log. They
-are probably the queries of the paper, but this is not certain. The 16 shipped queries are different
-queries. The lists of five of ten items, the ten million sessions and the ten runs are the paper's.
-The paper does not say what CascadeKL-UCB learns from a session with several clicks, so we test both
-readings: learning from the last click, and learning from the first.
+A co-author of the paper fitted click models to the 60 published queries, using the same log as the
+paper. The queries are probably the paper's queries, but this is not certain. The 16 shipped queries
+are different ones. The lists of five of ten items, the ten million sessions and the ten runs are
+the same as in the paper. The paper does not say what CascadeKL-UCB learns from a session with
+several clicks. So we test two readings of the algorithm: one learns from the last click
+(`last_click`), the other from the first click (`first_click`). In the tables, *alone* stands before
+the verdict on a single reading.
 
 BatchRank runs as printed, with one line corrected, so that a batch with as many items as positions
-goes on to its next stage. BatchRank's stages take 16 · 4^l · log T displays, so its curve depends
-strongly on these constants. The code that BatchRank's authors published has other constants.
+can go on to its next stage. Stage l of BatchRank takes 16 · 4^l · log T displays, so BatchRank's
+curve depends strongly on the constants 16 and 4. The code that its authors published has other
+constants.
 
-Results of single queries near two million sessions come from separate runs. On the published
+The results for single queries near two million sessions come from separate runs. On the published
 queries, there are fewer than ten such runs per query.
 """
 
@@ -44,9 +47,9 @@ LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
 AGENTS = [LAST, FIRST, "BatchRank", "RankedExp3"]
 ENDS = (0.18, 0.19, 0.2, 0.29, 0.3, 0.4, 0.8, *END)
 BEFORE_2M = (0.95, 1.0)
-"""The 100,000 sessions before the two millionth, as fractions of two million."""
+"""The last 100,000 of two million sessions, as fractions of two million."""
 CONVERGED = 1e-3
-"""The paper's size of the regret per session of a suboptimal run."""
+"""The regret per session from which the paper calls a run suboptimal."""
 
 
 def play(options):
@@ -70,17 +73,17 @@ def at_end(curves: Curves, env: str, agent: str) -> np.ndarray:
 
 
 def suboptimal(curves: Curves, agent: str) -> np.ndarray:
-    """Return the share of PBM runs whose regret ends at or above the threshold, ``(queries,)``."""
+    """Return the fraction of suboptimal PBM runs at the end, ``(queries,)``."""
     return (at_end(curves, PBM, agent) >= CONVERGED).mean(axis=1)
 
 
 def close_to_the_end(curves: Curves) -> Finding | str:
-    """Test whether BatchRank, on some query of the CM, is above the threshold after eight million
-    sessions and below the threshold in the end.
+    """Test whether, on some query of the CM, BatchRank's regret per session is above the threshold
+    after eight million sessions and below the threshold at the end.
     """
     before, after = (curves.by_instance(CM, "BatchRank", end=end) for end in (0.8, END[0]))
     if not before.size:
-        return "the results have no values of single queries at session 8,000,000"
+        return "the results contain no values for single queries at session 8,000,000"
     late = (after - before) / (round(END[0] * curves.horizon) - round(0.8 * curves.horizon))
     found = [
         all_of({1: estimate(one).within(low=CONVERGED), 2: estimate(other).within(high=CONVERGED)})
@@ -113,7 +116,7 @@ def beats_exp3(curves: Curves, env: str) -> Finding:
 
 
 def one_sixth(curves: Curves, agent: str) -> Finding:
-    """Test whether the share of suboptimal runs is between half of a sixth and twice a sixth."""
+    """Test whether the fraction of suboptimal runs is between half of a sixth and twice a sixth."""
     found = estimate(suboptimal(curves, agent))
     words = f"{100 * found.mean:.1f} ± {100 * found.half:.1f} %"
     return found.within(1 / 12, 1 / 3)._replace(measured=words)
@@ -122,7 +125,8 @@ def one_sixth(curves: Curves, agent: str) -> Finding:
 def numbers(results):
     return [
         Number(
-            f"PBM: runs of CascadeKL-UCB ({words}) with regret of at least 10⁻³ at the end, %",
+            f"Runs of CascadeKL-UCB ({words}) in the PBM that end with a regret of at least 10⁻³ "
+            "per session, %",
             16.7,
             100 * suboptimal(results["whole"], agent),
         )
@@ -137,7 +141,9 @@ def statements(results):
         return pbm.rate(PBM, agent, *BEFORE_2M)
 
     def flattens(agent):
-        """Test whether regret per session ends above `LINEAR` times the regret at two million."""
+        """Test whether the regret per session at the end is above `LINEAR` times its value at
+        session two million.
+        """
         early, late = before_2m(agent), whole.rate(PBM, agent, *END)
         words = f"{estimate(late)}, {late.mean() / early.mean():.2f} times that at two million"
         return estimate(late - LINEAR * early).within(low=0.0, words=words)
@@ -146,22 +152,25 @@ def statements(results):
         Statement(
             "In the CM, CascadeKL-UCB performs very well on most queries.",
             "section 6, figure 1",
-            "On more than half of the queries its regret per session at the end is below "
-            f"{CONVERGED:g}. The paper calls a run above this suboptimal.",
+            "In the CM, CascadeKL-UCB's regret per session at the end is below "
+            f"{CONVERGED:g} on more than half of the queries. The paper calls a run with more "
+            "regret suboptimal.",
             in_readings(lambda agent: above_share(whole.rate(CM, agent, *END) < CONVERGED, 0.5)),
         ),
         Statement(
             "BatchRank often learns the optimal solution quickly (Figure 1a),",
             "section 6, figure 1",
-            "We read “often” as more than half of the queries of the CM, and “quickly” as two "
-            "million sessions. Regret per session in the 100,000 sessions before is below 0.001.",
+            "We read “often” as more than half of the queries, and “quickly” as within two "
+            "million sessions. In the CM, the regret per session is below 0.001 in the last "
+            "100,000 of these two million sessions.",
             above_share(cm.rate(CM, "BatchRank", *BEFORE_2M) < CONVERGED, 0.5).only_supports(),
         ),
         Statement(
             "but sometimes this requires close to T=10M steps (Figure 1b).",
             "section 6, figure 1",
-            "There is a query of the CM on which its regret per session is below 0.001 in the last "
-            "hundredth of the sessions. From eight million sessions (ours) to there it is above.",
+            "In the CM, there is a query on which BatchRank's regret per session is above 0.001 "
+            "from session eight million (our choice) on, but below 0.001 in the last hundredth of "
+            "the sessions.",
             close_to_the_end(whole),
         ),
         Statement(
@@ -169,21 +178,21 @@ def statements(results):
             "per-step regret remains constant and even RankedExp3 can learn a better solution over "
             "time (Figure 1c).",
             "section 6, figure 1",
-            "There is a run of CascadeKL-UCB that ends with more regret per session than "
-            "RankedExp3's mean on the same query. We correct for the number of runs.",
+            "In the PBM, there is a run of CascadeKL-UCB that ends with more regret per session "
+            "than RankedExp3 has on average on the same query. We correct for the number of runs.",
             in_readings(lambda agent: better_than_stuck(whole, agent)),
         ),
         Statement(
             "We also observe that BatchRank outperforms RankedExp3 in all experiments.",
             "section 6, figure 1",
-            "BatchRank has less regret per session at the end in the CM and in the PBM, in the "
-            "mean over the queries. We also count the queries.",
+            "In the CM and in the PBM, BatchRank has less regret per session than RankedExp3 at "
+            "the end, averaged over the queries. We also count the queries on which it has less.",
             all_of({"CM": beats_exp3(whole, CM), "PBM": beats_exp3(whole, PBM)}).only_supports(),
         ),
         Statement(
             "In the CM, CascadeKL-UCB outperforms BatchRank",
             "section 6, figure 2",
-            "CascadeKL-UCB has less regret per session at the end in the CM.",
+            "In the CM, CascadeKL-UCB has less regret per session than BatchRank at the end.",
             in_readings(
                 lambda agent: less(*(whole.rate(CM, one, *END) for one in (agent, "BatchRank")))
             ).only_supports(),
@@ -191,8 +200,8 @@ def statements(results):
         Statement(
             "in the PBM, BatchRank outperforms CascadeKL-UCB at T=2M steps.",
             "section 6, figure 2",
-            "BatchRank has less regret per session in the PBM, in the 100,000 sessions before the "
-            "two millionth.",
+            "In the PBM, BatchRank has less regret per session than CascadeKL-UCB in the last "
+            "100,000 of two million sessions.",
             in_readings(
                 lambda agent: less(before_2m("BatchRank"), before_2m(agent))
             ).only_supports(),
@@ -200,24 +209,25 @@ def statements(results):
         Statement(
             "The regret of CascadeKL-UCB in the PBM flattens and is bounded away from zero.",
             "section 6, figure 2",
-            f"Its regret per session in the last 100,000 sessions is above {LINEAR} times (ours) "
-            "that in the 100,000 sessions before the two millionth.",
+            "In the PBM, CascadeKL-UCB's regret per session in the last 100,000 sessions is "
+            f"above {LINEAR} times (our choice) its regret per session in the 100,000 sessions "
+            "before session two million.",
             in_readings(flattens),
         ),
         Statement(
             "They show that CascadeKL-UCB converges to suboptimal solutions, whose regret is at "
             "least 10⁻³, in one sixth of its runs.",
             "section 6, figure 2",
-            "The share of such runs in the PBM is between half of a sixth and twice a sixth. The "
-            "bounds are ours.",
+            "In the PBM, the fraction of CascadeKL-UCB's runs that end with at least this regret "
+            "per session is between a twelfth and a third (our choice).",
             in_readings(lambda agent: one_sixth(whole, agent)),
         ),
         Statement(
             "The performance of BatchRank is more robust and we do not observe many runs whose "
             "regret is of that magnitude.",
             "section 6, figure 2",
-            "In the PBM fewer of its runs than of CascadeKL-UCB's end with a regret of at least "
-            "0.001.",
+            "In the PBM, a smaller fraction of BatchRank's runs than of CascadeKL-UCB's runs ends "
+            "with a regret per session of at least 0.001.",
             in_readings(
                 lambda agent: less(suboptimal(whole, "BatchRank"), suboptimal(whole, agent))
             ).only_supports(),
@@ -230,10 +240,13 @@ def seen(results) -> Iterator[str]:
     ours, exp3 = (curves.rate(PBM, agent, *END) for agent in ("BatchRank", "RankedExp3"))
     for agent in (LAST, FIRST):
         theirs = curves.rate(PBM, agent, *END)
-        yield f"BatchRank against {agent} at the end of the PBM: {less(ours, theirs).measured}."
         yield (
-            f"RankedExp3's mean at the end of the PBM is below that of {agent} on "
-            f"{(exp3 < theirs).sum()} of {len(theirs)} queries."
+            "At the end of the runs in the PBM, BatchRank's regret per session compared with "
+            f"{agent}'s: {less(ours, theirs).measured}."
+        )
+        yield (
+            "At the end of the runs in the PBM, the mean regret per session of RankedExp3 is "
+            f"below that of {agent} on {(exp3 < theirs).sum()} of {len(theirs)} queries."
         )
 
 
@@ -241,7 +254,7 @@ def draw(results):
     """Draw regret per session and its distribution at the end, in both click models."""
     curves = results["whole"]
     figure, panels = figures.grid(2, 2)
-    least = 1e-6  # and everything below
+    least = 1e-6  # smaller values are counted as this one
     edges = np.geomspace(least, 1, 25)
     for axes, below, env in zip(panels[:2], panels[2:], (CM, PBM), strict=True):
         figures.rates(axes, curves, env, AGENTS, np.linspace(0, curves.horizon, 101)[1:])
@@ -258,7 +271,9 @@ def draw(results):
     panels[0].set_ylabel("regret per session")
     panels[2].set_ylabel("share of the runs")
     if curves.horizon > 2e6:
-        panels[1].axvline(2e6, label="where the paper has them cross", color="0.5", linewidth=1)
+        panels[1].axvline(
+            2e6, label="where the curves cross in the paper", color="0.5", linewidth=1
+        )
     return figures.finish(figure, "Regret per session")
 
 

@@ -45,11 +45,11 @@ SECTIONS = {
         ),
         "show": (
             "runner.commands.show:show",
-            "Explain one environment, instance, agent or metric in detail.",
+            "Describe one environment, instance, agent or metric in detail.",
         ),
         "bench": (
             "bench.command:bench",
-            "Find out where an agent is strong and where it is weak.",
+            "Find out on which kinds of tasks an agent is strong or weak.",
         ),
     },
     "Click logs": {
@@ -59,15 +59,16 @@ SECTIONS = {
         ),
         "fit": (
             "logs.commands.fit:fit",
-            "Make simulated users from your click log, and see which click model predicts it best.",
+            "Make simulated users from your click log, and see which click model predicts clicks "
+            "best.",
         ),
         "judgments": (
             "logs.commands.judgments:judgments",
-            "Make simulated users from judged queries, who click better grades more often.",
+            "Make simulated users from judged queries, so that better grades get more clicks.",
         ),
         "record": (
             "logs.commands.record:record",
-            "Record a click log of simulated users, to try the other commands on.",
+            "Record a click log of simulated users, on which you can try the other commands.",
         ),
     },
 }
@@ -127,7 +128,7 @@ def _load(name: str) -> Any:
 
 HELP = """Compare algorithms that learn to rank from clicks.
 
-Three algorithms on the simulated users of a real search query:
+Compare three algorithms with simulated users of a real search query:
 
 clickgym run PBMRank-v0 --agents CascadeTS PBMUCB TopRank --horizon 1e4
 """
@@ -138,7 +139,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=HELP,
-    epilog="clickgym COMMAND --help explains a command, with examples.",
+    epilog="To see the options and examples of a command, run clickgym COMMAND --help.",
 )
 
 

@@ -33,8 +33,8 @@ def bench(
         typer.Argument(
             rich_help_panel=PLAYED,
             metavar="AGENT",
-            help="Your own module:Class, or a built-in agent. Without an agent, the command prints "
-            "the board of the published agents.",
+            help="Your own agent, as module:Class, or a built-in agent. Without an agent, the "
+            "command prints the board of the published agents.",
             show_default=False,
         ),
     ] = None,
@@ -44,8 +44,8 @@ def bench(
             rich_help_panel=KEPT,
             metavar="DIR",
             help=(
-                "Folder for the results. If an earlier command for this folder was stopped, this "
-                "command continues it."
+                "Folder for the results; required with an agent. If you stopped an earlier command "
+                "for this folder, the command continues it."
             ),
         ),
     ] = None,
@@ -54,7 +54,8 @@ def bench(
         typer.Option(
             "--quick",
             rich_help_panel=PLAYED,
-            help="Run only one task of each kind, once: for a first look, or for a slow agent.",
+            help="Run the agent only once, in one task of each kind, for a first look or for a "
+            "slow agent.",
         ),
     ] = False,
     ability: Annotated[
@@ -62,29 +63,29 @@ def bench(
         typer.Option(
             rich_help_panel=PLAYED,
             metavar="NAME",
-            help="Print only the board for this kind of task.",
+            help="Show the board only for this kind of task, such as 'long lists'.",
         ),
     ] = None,
     jobs: JobCount = -1,
 ) -> None:
-    """Find out where an agent is strong and where it is weak.
+    """Find out on which kinds of tasks an agent is strong or weak.
 
-    Your own agent, first in one task of each kind:
+    Test your own agent, first in one task of each kind:
 
     clickgym bench my_module:MyAgent --quick --out results/mine
 
-    The board of the published agents, in all tasks and in the tasks with long lists:
+    Print the board of the published agents, for all tasks and for the tasks with long lists:
 
     clickgym bench
 
     clickgym bench --ability "long lists"
 
-    Only your agent runs, because clickgym ships the results of the published agents. The command
-    writes AGENT.parquet, which you can submit to enter the board.
+    The command only runs your agent, because clickgym ships the results of the published agents.
+    It writes AGENT.parquet, which you can submit to add your agent to the board.
 
-    Each task is saved when it ends. You can stop the command with Ctrl-C. The same command then
-    continues where it stopped. If you have changed the agent since, delete the folder first. Once
-    all tasks are finished, the same command runs them all again.
+    Each task is saved as soon as it ends. You can stop the command with Ctrl-C, and continue later
+    with the same command. If you have changed the agent in the meantime, delete the folder first.
+    Once all tasks are finished, the same command runs all tasks again.
     """
     # The agent is imported before the ability is checked, because its module may add an ability.
     required = "" if agent is None else requirements_text(agent)

@@ -16,19 +16,20 @@ def check(
 ) -> None:
     """Find out whether you can trust simulated users made from your click log.
 
-    The last line of the output says whether such users can tell good lists from bad ones, as long
-    as the lists resemble those in the log:
+    The last line of the output says whether simulations with such users can tell good lists from
+    bad lists, as long as the lists resemble the lists in the log:
 
     clickgym check-models log.csv
 
-    The command leaves out each list once, but never two lists of a query at the same time. Each
-    click model then predicts the click rates of this list from the other lists. Only queries for
-    which the log shows two or more lists count, and the answer needs at least five of them.
+    The command leaves out each list once, but never two lists of a query at the same time, and
+    each click model predicts the click rates on this list from the other lists. The command uses
+    only queries for which the log shows two or more lists, and needs at least five such queries.
 
-    The column predicted says what share of the differences between lists a model predicts: 1 is
-    all of it, and 0 is no better than the click rates of positions. The next column is its 95 %
-    interval. The column error is the root mean squared error, and the column noise is the error
-    that a model would have if it knew the truth. A model whose error is below the noise gets 1.
+    In the output, "predicted" is the fraction of the differences between lists that a model
+    predicts: 1 means all differences, and 0 means that the model is no better than the click rates
+    of the positions. "interval" is the 95 % interval of this fraction. "error" is the root mean
+    squared error of the model, and "noise" is the error that a model would have if it knew the true
+    click probabilities. If the error is below the noise, the fraction is 1.
     """
     with compilation_note():
         sessions = sessions_of(log, columns)

@@ -33,7 +33,8 @@ def fit(
             "--model",
             "-m",
             metavar="MODEL...",
-            help=f"Click models: one or more of {', '.join(map(str, MODEL_ESTIMATORS))}, or all.",
+            help="The click models to fit: one or more of "
+            f"{', '.join(map(str, MODEL_ESTIMATORS))}, or all.",
         ),
     ],
     out: Annotated[
@@ -41,7 +42,8 @@ def fit(
         typer.Option(
             metavar="FILE|DIR",
             help=(
-                "Where to save the users: a file such as name.json; for several queries, a folder."
+                "Where to save the users: a file such as users.json or, for several queries, a "
+                "folder."
             ),
         ),
     ],
@@ -53,8 +55,8 @@ def fit(
             metavar="QUERY...",
             show_default="the most frequent",
             help=(
-                "Queries for whose users instances are made. How far down the list users look is "
-                "estimated from all sessions of the log."
+                "One or more queries, each of which becomes an instance. How often users look at "
+                "each position is estimated from the sessions of all queries in the log."
             ),
         ),
     ] = None,
@@ -62,26 +64,27 @@ def fit(
         int | None,
         typer.Option(
             metavar="N",
-            help="Keep only the N items that were shown most often.",
+            help="Keep only the N items that the log shows most often for a query.",
             show_default="items shown in at least 1 % of sessions",
         ),
     ] = None,
     columns: ColumnNames = "",
 ) -> None:
-    """Make simulated users from your click log, and see which click model predicts it best.
+    """Make simulated users from your click log, and see which click model predicts clicks best.
 
-    Two click models, and the users of the most frequent query:
+    Fit two click models, and make users for the most frequent query:
 
     clickgym fit log.csv --model PBM UBM --out users.json
 
-    Several queries, with one file for each in a folder:
+    Make users for several queries, with one file per query in a folder:
 
     clickgym fit log.csv --model PBM --query shoes hats --out users
 
-    The output begins with the model that predicts best, and with a command that runs agents on
-    these users. Below are the scores of all models, and the estimates for the first query.
+    The output begins with the model that best predicts held-out sessions, and with a command that
+    runs agents with these users. The scores of all models and the estimates for the first query
+    follow.
 
-    Run clickgym check-models first, to find out whether you can trust such users.
+    First run clickgym check-models, to find out whether you can trust such users.
     """
     queries = query or []
     is_file = out.suffix == ".json"

@@ -20,20 +20,23 @@ def judgments(
         typer.Argument(
             metavar="DATA",
             show_default=False,
-            help="Files in the SVMlight format, with the grade and features of each document.",
+            help="One or more files in the SVMlight format, with the grade and the features of "
+            "each document.",
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="The instance file, name.json.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Where to save the instance: name.json.", show_default=False
+        ),
     ],
     test: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE...",
             help=(
-                "Files of held-out queries for the metric held_out_ndcg@k. No simulated user "
-                "issues these queries."
+                "Files with held-out queries, for the metric held_out_ndcg@k. Simulated users "
+                "never issue these queries."
             ),
             show_default=False,
         ),
@@ -48,7 +51,8 @@ def judgments(
         int | None,
         typer.Option(
             metavar="L",
-            help="Candidate documents per session. Queries with fewer documents get blank rows.",
+            help="Number of candidate documents per session. Queries with fewer documents get "
+            "blank rows.",
             show_default="the largest query",
         ),
     ] = None,
@@ -56,9 +60,9 @@ def judgments(
         int, typer.Option(metavar="K", help="Number of positions in the list.")
     ] = 10,
 ) -> None:
-    """Make simulated users from judged queries, who click better grades more often.
+    """Make simulated users from judged queries, so that better grades get more clicks.
 
-    Make the users, and then test how well two agents rank queries that no user has seen:
+    Make the users, then run two agents and test how well they rank held-out queries:
 
     clickgym judgments train.txt --test test.txt --out letor.json
 

@@ -15,8 +15,8 @@ LogFiles = Annotated[
     typer.Argument(
         metavar="LOG",
         show_default=False,
-        help="Files (CSV or Parquet), before the options. A log has a row for each position of "
-        "each session, and the columns session, query, position, item and clicked.",
+        help="One or more log files (CSV or Parquet), before the options. A log has a row for each "
+        "position of each session, and the columns session, query, position, item and clicked.",
     ),
 ]
 ColumnNames = Annotated[
@@ -24,7 +24,8 @@ ColumnNames = Annotated[
     typer.Option(
         metavar="NAME=COLUMN,...",
         show_default="the standard names",
-        help="The columns of your log that have other names, as in item=doc_id,clicked=is_click.",
+        help="Your log's column names, where they differ from the standard names, as in "
+        "item=doc_id,clicked=is_click.",
     ),
 ]
 

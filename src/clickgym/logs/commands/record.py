@@ -23,7 +23,7 @@ def record(
         typer.Argument(
             metavar="ENV",
             show_default=False,
-            help="The environment, before the options, written as in clickgym run.",
+            help="The environment, before the options, in the same form as in clickgym run.",
         ),
     ],
     agent: Annotated[
@@ -32,11 +32,13 @@ def record(
             "--agent",
             "-a",
             metavar="AGENT",
-            help="The agent that chooses the lists: TopRank, Random, or your own module:Class.",
+            help="The agent that chooses the lists: a name such as TopRank or Random, or "
+            "module:Class for your own agent.",
         ),
     ],
     sessions: Annotated[
-        float, typer.Option(metavar="N", help="Sessions per instance, such as 100000 or 1e5.")
+        float,
+        typer.Option(metavar="N", help="Number of sessions per instance, such as 100000 or 1e5."),
     ],
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Where to save the log: name.csv or name.parquet.")
@@ -49,30 +51,30 @@ def record(
             metavar="NAME|FILE...",
             show_default="a real search query",
             help=(
-                "The queries of the log and their users: names of instances, or your own JSON "
-                "files. For each instance, a new agent starts from scratch. 'shipped' stands for "
-                "all real queries in the package."
+                "One or more instances, each a query and its users: names, or your own JSON files. "
+                "For each instance, the agent starts from scratch. 'shipped' means all real search "
+                "queries in the package."
             ),
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="The same seed gives the same numbers.")
+        int, typer.Option(metavar="N", help="Random seed. The same seed gives the same log.")
     ] = 0,
 ) -> None:
-    """Record a click log of simulated users, to try the other commands on.
+    """Record a click log of simulated users, on which you can try the other commands.
 
-    Random lists, and the clicks on them:
+    Record the clicks on random lists:
 
     clickgym record PBMRank-v0 --agent Random --sessions 1e4 --out log.csv
 
-    A log of all real queries in the package:
+    Record a log of all real search queries in the package:
 
     \b
     clickgym record DBNRank-v0 --instances shipped --agent BubbleRank \\
         --sessions 2e3 --out log.csv
 
-    Because you know the users behind this log, you can compare the output of the other commands
-    with the truth.
+    Because you know the simulated users behind a recorded log, you can check the output of the
+    other commands against the truth.
     """
     check_table(out)
     n = check_horizon(sessions, name="sessions")

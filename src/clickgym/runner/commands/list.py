@@ -21,7 +21,7 @@ def list_(
     kinds: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="KIND", help=f"What to list: {', '.join(KINDS)}; by default, all of them."
+            metavar="KIND", help=f"What to list: {', '.join(KINDS)}. By default, list all of them."
         ),
     ] = None,
 ) -> None:
@@ -31,7 +31,7 @@ def list_(
     clickgym list agents
     clickgym list
 
-    clickgym show NAME describes one of them in detail.
+    To read about one of them in detail, run clickgym show NAME.
     """
     chosen = [_kind(word) for word in kinds or KINDS]
     console = output()

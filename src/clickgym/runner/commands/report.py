@@ -20,8 +20,8 @@ def report(
         typer.Argument(
             metavar="DIR",
             show_default=False,
-            help="Folder of a clickgym run or sweep, finished or not. Several folders make one "
-            "table.",
+            help="One or more folders with the results of clickgym run or sweep, finished or not. "
+            "Several folders are combined in one table.",
         ),
     ],
     agents: Annotated[
@@ -30,7 +30,7 @@ def report(
             "--agents",
             "-a",
             metavar="AGENT...",
-            help="Show only these agents, and compare the others with the first.",
+            help="Show only these agents, in this order, and compare the others with the first.",
         ),
     ] = None,
     environments: Annotated[
@@ -47,9 +47,9 @@ def report(
         typer.Option(
             metavar="DIR",
             help=(
-                "Folder for the files, created if missing; by default, the results folder. If "
-                "you select agents or environments, or name several folders, files are written "
-                "only with --out."
+                "Folder for the table and figure files, created if missing; by default, the folder "
+                "of the results. If you select agents or environments, or name several folders, "
+                "the command writes files only with --out."
             ),
         ),
     ] = None,
@@ -57,38 +57,38 @@ def report(
         str | None,
         typer.Option(
             metavar="AGENT",
-            help="Compare the other agents with this one; by default, with the first.",
+            help="Compare the other agents with this agent; by default, with the first.",
         ),
     ] = None,
     latex: Annotated[
-        bool, typer.Option("--latex", help="Print the table in LaTeX, and write no files.")
+        bool, typer.Option("--latex", help="Print the table as LaTeX, and write no files.")
     ] = False,
     bib: Annotated[
         bool,
         typer.Option(
-            "--bib", help="Print BibTeX entries of the papers to cite, and write no files."
+            "--bib", help="Print BibTeX entries for the papers to cite, and write no files."
         ),
     ] = False,
 ) -> None:
     """Print the table of saved results, and draw their figure.
 
-    Everything that clickgym run saved in a folder:
+    Show everything that clickgym run saved in a folder:
 
     clickgym report results/first
 
-    Only two agents, in this order, with their own table and figure:
+    Show only two agents, in this order, and write their table and figure to a folder:
 
     clickgym report results/first --agents BatchRank TopRank --out figures
 
-    A table for a paper, the papers to cite, and one table from two folders:
+    Save the table as LaTeX, save BibTeX entries of the papers to cite, and combine two folders:
 
     \b
     clickgym report results/first --reference TopRank --latex > table.tex
     clickgym report results/first --bib > references.bib
     clickgym report results/first results/mine --out results/both
 
-    The figure is made for a screen. For a paper or slides, draw a figure in Python, with a given
-    width and your own names; see docs/runner.md, "Numbers for a paper":
+    The figure is made for a screen. For a paper or slides, draw it in Python, where you can choose
+    the width and the names; see "Numbers for a paper" in docs/runner.md:
 
     clickgym.Results("results/first").plot("figure.pdf", width=3.3)
     """

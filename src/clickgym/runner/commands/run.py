@@ -24,7 +24,8 @@ JobCount = Annotated[
     speed_option(
         *("--n-jobs", "--jobs", "-j"),
         metavar="N",
-        help="Worker processes, or -1 for one per CPU. Results do not depend on this number.",
+        help="Number of worker processes, or -1 for one per CPU. Results do not depend on this "
+        "number.",
     ),
 ]
 
@@ -36,9 +37,9 @@ def run(
             rich_help_panel="What to compare",
             metavar="ENV",
             show_default=False,
-            help="Environments, before the options: an id such as PBMRank-v0; an id with "
-            "arguments, such as PBMRank-v0:reward=any_click; or your own module:MyRank-v0, an id "
-            "that the module registers.",
+            help="One or more environments, before the options: an id such as PBMRank-v0; an id "
+            "with arguments, such as PBMRank-v0:reward=any_click; or module:MyRank-v0, an id that "
+            "your own module registers.",
         ),
     ],
     agents: Annotated[
@@ -46,13 +47,14 @@ def run(
         compare_option(
             *("--agents", "-a"),
             metavar="AGENT...",
-            help="Agents: a name such as BatchRank; a name with arguments, such as "
-            "TopRank:delta=0.1; or your own module:Class. A label for tables and figures goes "
-            "first: mine=module:Class:alpha=0.1.",
+            help="One or more agents: a name such as BatchRank; a name with arguments, such as "
+            "TopRank:delta=0.1; or module:Class for your own agent. To choose the label in tables "
+            "and figures, put it first: mine=module:Class:alpha=0.1.",
         ),
     ],
     horizon: Annotated[
-        float, compare_option(metavar="T", help="Sessions per run, such as 100000 or 1e5.")
+        float,
+        compare_option(metavar="T", help="Number of sessions per run, such as 100000 or 1e5."),
     ] = 10_000,
     runs: Annotated[int, compare_option(metavar="N", help="Runs per agent and environment.")] = 10,
     instances: Annotated[
@@ -60,9 +62,9 @@ def run(
         compare_option(
             *("--instances", "-i"),
             metavar="NAME|FILE...",
-            help="Instances: names, or your own JSON files. Every environment runs with each of "
-            "them. 'shipped' stands for all real queries in the package; the default is one of "
-            "these.",
+            help="One or more instances: names, or your own JSON files. Every environment runs "
+            "with each instance. 'shipped' means all real search queries in the package. By "
+            "default, environments use one of these queries.",
         ),
     ] = None,
     metrics: Annotated[
@@ -70,20 +72,20 @@ def run(
         compare_option(
             *("--metrics", "-m"),
             metavar="METRIC...",
-            help=f"Metrics besides regret and reward: {', '.join(METRICS)}.",
+            help=f"Metrics to measure in addition to regret and reward: {', '.join(METRICS)}.",
         ),
     ] = None,
     seed: Annotated[
-        int, result_option(metavar="N", help="The same seed gives the same numbers.")
+        int, result_option(metavar="N", help="Random seed. The same seed gives the same numbers.")
     ] = 0,
     out: Annotated[
         Path | None,
         result_option(
             metavar="DIR",
             help=(
-                "Folder for the results, created if missing. If it already holds this sweep, "
-                "only the missing runs are played. Without --out, the table is printed and "
-                "nothing is saved."
+                "Folder for the results, created if missing. If the folder already contains runs "
+                "of this comparison, only the missing runs are played. Without --out, the command "
+                "prints the table and saves nothing."
             ),
         ),
     ] = None,
@@ -92,37 +94,38 @@ def run(
         list[float] | None,
         result_option(
             metavar="STEP...",
-            help="Save totals after these numbers of sessions; by default, at about 150 points of "
-            "a run.",
+            help="Save regret, reward and metrics after these numbers of sessions; by default, at "
+            "about 150 points of each run.",
         ),
     ] = None,
     engine: Annotated[
         str,
         speed_option(
             metavar="auto|compiled|python",
-            help="Which engine runs the agents. Results do not depend on the engine.",
+            help="The engine that runs the agents. Results do not depend on the engine.",
         ),
     ] = "auto",
     progress: Annotated[bool, speed_option(help="Show the progress of the runs.")] = True,
     overwrite: Annotated[
-        bool, result_option("--overwrite", help="Delete the runs in the folder, and start again.")
+        bool,
+        result_option("--overwrite", help="Delete all runs in the folder, and start again."),
     ] = False,
 ) -> None:
     """Run every agent in every environment, and print a table of their regret.
 
-    Two agents on the simulated users of a real search query, ten runs each:
+    Compare two agents with simulated users of a real search query, in ten runs each:
 
     clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --out results/first
 
-    Your own agent from my_module.py, with an argument and a short name:
+    Compare your own agent, from my_module.py, under the label "mine" and with an argument:
 
     \b
     clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank \\
         --horizon 1e5 --out results/mine
 
-    With --out, each run is saved when it ends. You can stop the command with Ctrl-C. The same
-    command then continues where it stopped. Other agents or more runs are added to the folder;
-    another seed or horizon needs another folder.
+    With --out, each run is saved as soon as it ends. You can stop the command with Ctrl-C,
+    and continue later with the same command. You can also add agents or runs to the folder; for a
+    different seed or horizon, use a new folder.
     """
     chosen: Any = engine
     results = sweep(

@@ -24,12 +24,12 @@ def show(
         typer.Argument(
             metavar="NAME",
             show_default=False,
-            help="A name that clickgym list prints, or your own agent (module:Class), environment "
-            "(module:Id) or JSON file.",
+            help="A name from the output of clickgym list, or your own agent (module:Class), "
+            "environment (module:Id) or instance (a JSON file).",
         ),
     ],
 ) -> None:
-    """Explain an agent, an environment, an instance or a metric in detail.
+    """Describe one environment, instance, agent or metric in detail.
 
     \b
     clickgym show TopRank
