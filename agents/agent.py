@@ -61,9 +61,9 @@ class EnvTraits(NamedTuple):
     """Why only the environment's own ``step`` can run its sessions; empty if compiled code can,
     too.
     """
-    changing: str
+    changing_users: str
     """The class of the users, if they change at given steps; otherwise empty."""
-    shown: tuple[str, ...]
+    observation_keys: tuple[str, ...]
     """The keys of its observations, if these are dicts, and of `Task.fields`."""
     sizes: Mapping[str, int]
     """The environment's ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 where it
@@ -107,12 +107,12 @@ class BaseAgent:
     filled_in: Mapping[str, Any] = {}
     """The arguments of the constructor that `clickgym.make_agent` filled in."""
 
-    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+    def engine_in(self, env: EnvTraits, engine: str) -> str:
         """The engine that runs the agent in an environment, as `clickgym.Result.engine` names it.
 
         Args:
             env: the environment.
-            wanted: ``"auto"``, ``"compiled"`` or ``"python"``.
+            engine: ``"auto"``, ``"compiled"`` or ``"python"``.
 
         Raises:
             UnsuitedError: no engine can run the agent in this environment.
@@ -146,8 +146,8 @@ class Agent(BaseAgent, ABC):
         array([0, 1])
     """
 
-    def engine_in(self, env: EnvTraits, wanted: str) -> str:
-        if wanted == "compiled":
+    def engine_in(self, env: EnvTraits, engine: str) -> str:
+        if engine == "compiled":
             reason = f"{type(self).__name__} is a plain Python agent, without compiled kernels"
             raise ValueError(
                 f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {reason}; "

@@ -57,8 +57,8 @@ def sizes_of(env: gym.Env) -> Sizes:
     if not isinstance(env.unwrapped, ClickEnv):
         check_positions(n_positions, n_items)
         check_shows_clicks(env, n_positions)
-    seen = env.observation_space if isinstance(env.observation_space, Dict) else {}
-    state, shape = seen.get("state"), tuple(getattr(seen.get("features"), "shape", ()))
+    spaces = env.observation_space if isinstance(env.observation_space, Dict) else {}
+    state, shape = spaces.get("state"), tuple(getattr(spaces.get("features"), "shape", ()))
     n_features = shape[1] if len(shape) == 2 and shape[0] == n_items else 0
     return Sizes(
         n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0
@@ -90,20 +90,22 @@ def clicks_shown(space: gym.Space[Any]) -> int:
     return shape[0] if dtype is not None and dtype.kind in "biu" and len(shape) == 1 else 0
 
 
-def own_step_of(env: gym.Env) -> ClickEnv | None:
+def click_env_of(env: gym.Env) -> ClickEnv | None:
     """Return the `ClickEnv` under the wrappers of an environment; None if the environment is of
     another package, or its class has its own ``step``.
     """
-    core = env.unwrapped
-    return core if isinstance(core, ClickEnv) and type(core).step is ClickEnv.step else None
+    base_env = env.unwrapped
+    if isinstance(base_env, ClickEnv) and type(base_env).step is ClickEnv.step:
+        return base_env
+    return None
 
 
 def user_model_of(env: Any) -> UserModel | None:
     """Return the users of an environment, wrapped or not; None for an environment of another
     package.
     """
-    core = env.unwrapped
-    return core.model if isinstance(core, BaseClickEnv) else None
+    base_env = env.unwrapped
+    return base_env.model if isinstance(base_env, BaseClickEnv) else None
 
 
 def query_of(env: Any) -> int | None:
@@ -124,9 +126,9 @@ def read_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     Raises:
         Fault: the clicks are not ``(n_positions,)`` values 0 or 1.
     """
-    shown = observation.get("clicks") if isinstance(observation, dict) else observation
+    entry = observation.get("clicks") if isinstance(observation, dict) else observation
     with suppress(ValueError):  # rows of different lengths
-        clicks = np.asarray(shown)
+        clicks = np.asarray(entry)
         if clicks.shape == (n_positions,) and {0, 1}.issuperset(clicks.tolist()):
             return clicks.astype(np.int8)
     raise Fault(
@@ -186,12 +188,12 @@ class Measure:
     """
 
     def __init__(self, env: gym.Env) -> None:
-        users_env: Any = own_step_of(env)
-        self.users_env, self.has_clicks = users_env, True
-        if users_env is None:
+        click_env: Any = click_env_of(env)
+        self.click_env, self.has_clicks = click_env, True
+        if click_env is None:
             self.n_positions = check_shows_clicks(env)
         else:
-            self.n_positions = users_env.model.n_positions
+            self.n_positions = click_env.model.n_positions
             self.has_clicks = clicks_shown(env.observation_space) == self.n_positions
 
     def __call__(
@@ -202,12 +204,12 @@ class Measure:
         Raises:
             Fault: a click is not 0 or 1, or the reward or the regret is not finite.
         """
-        earned, regret = as_finite("reward", reward), regret_of(info)
-        if self.users_env is not None and not self.users_env.regret_is_of(earned, info):
+        reward, regret = as_finite("reward", reward), regret_of(info)
+        if self.click_env is not None and not self.click_env.regret_is_of(reward, info):
             regret = math.nan
         if self.has_clicks:
-            return read_clicks(observation, self.n_positions), earned, regret
-        return self.users_env.last_session()[1], earned, regret
+            return read_clicks(observation, self.n_positions), reward, regret
+        return self.click_env.last_session()[1], reward, regret
 
 
 NOT_IN_LABELS = (
@@ -230,21 +232,23 @@ def label_of(env: Any) -> str:
         >>> label_of(gym.make("PBMRank-v0", reward="any_click"))
         'PBMRank-v0:reward=any_click'
     """
-    core = env.unwrapped
+    base_env = env.unwrapped
     if spec := env.spec:
-        usual = gym.registry.get(spec.id, spec)
+        registered = gym.registry.get(spec.id, spec)
         is_named = spec.kwargs.get("name") is not None
         arguments = {
             key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
             for key, value in spec.kwargs.items()
-            if value is not None and key not in (*NOT_IN_LABELS, *usual.kwargs)
+            if value is not None and key not in (*NOT_IN_LABELS, *registered.kwargs)
             if key in OF_ENVIRONMENT or not is_named
         }
         limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
-        if limit != usual.max_episode_steps and getattr(user_model_of(env), "may_leave", False):
+        if limit != registered.max_episode_steps and getattr(
+            user_model_of(env), "may_leave", False
+        ):
             arguments["max_episode_steps"] = limit  # another limit means other users
         if label := format_spec(spec.id, arguments):
             return label
-    if not isinstance(core, BaseClickEnv):
+    if not isinstance(base_env, BaseClickEnv):
         return name_of(env)
-    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"
+    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {base_env.mark}"

@@ -31,7 +31,9 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
         steps = np.maximum(np.concatenate(spaced).round().astype(np.int64), 1)
     else:
         values = [checkpoints] if np.isscalar(checkpoints) else checkpoints
-        steps = as_integers("checkpoints", values, (None,), 1, horizon + 1, empty=True, whole=True)
+        steps = as_integers(
+            "checkpoints", values, (None,), 1, horizon + 1, allow_empty=True, allow_floats=True
+        )
     return np.unique(np.append(steps, horizon))
 
 
@@ -78,8 +80,8 @@ class Meter:
         """Return two things: the checkpoints not yet reached, counted in sessions from now on; and
         the rows of ``at_checkpoints`` for their totals.
         """
-        due = self._checkpoints[self._reached :] - self.step
-        return due, self.at_checkpoints[self._reached :]
+        steps_ahead = self._checkpoints[self._reached :] - self.step
+        return steps_ahead, self.at_checkpoints[self._reached :]
 
     def advance(self, sessions: int) -> None:
         """Count ``sessions`` that are already part of ``totals``, and whose totals at checkpoints
@@ -88,8 +90,8 @@ class Meter:
         self.step += sessions
         if self.step >= self.next_checkpoint:
             self._reached = int(self._checkpoints.searchsorted(self.step, "right"))
-            following = self._checkpoints[self._reached :]
-            self.next_checkpoint = int(following[0]) if len(following) else self.horizon
+            ahead = self._checkpoints[self._reached :]
+            self.next_checkpoint = int(ahead[0]) if len(ahead) else self.horizon
 
     @property
     def steps(self) -> NDArray[np.int64]:

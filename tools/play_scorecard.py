@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
-    made = {"clickgym": version("clickgym"), "commit": commit}
+    provenance = {"clickgym": version("clickgym"), "commit": commit}
     make_folder(OF_ANCHORS)
-    absent = [name for name in bandits if not line_file(DATA, name).exists()]
-    for name in options.agents or absent:
+    missing = [name for name in bandits if not line_file(DATA, name).exists()]
+    for name in options.agents or missing:
         learner = name in LEARNERS
         tasks = playable_tasks(name, learner_tasks() if learner else all_tasks())
         out = options.out / name
@@ -71,14 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             table = play_tasks(
                 name, tasks, ANCHOR_RUNS, folder, seed=ANCHOR_SEED, n_jobs=options.jobs
             )
-            write_results(line_file(OF_ANCHORS, name), table, made)
+            write_results(line_file(OF_ANCHORS, name), table, provenance)
         runs = LEARNER_RUNS if learner else RUNS
         table = play_tasks(name, tasks, runs, out / "board", n_jobs=options.jobs)
-        of_line = {"command": f"clickgym bench {name}", **made}
-        save_line(DATA, name, requirements_text(name), table, of_line)
+        line_provenance = {"command": f"clickgym bench {name}", **provenance}
+        save_line(DATA, name, requirements_text(name), table, line_provenance)
         print(name, len(tasks), "tasks", flush=True)
     if all(line_file(DATA, name).exists() for name in bandits):
-        write_results(DATA / "anchors.parquet", anchor_table(bandits), made)
+        write_results(DATA / "anchors.parquet", anchor_table(bandits), provenance)
 
 
 def learner_tasks() -> list[ScoredTask]:
@@ -86,10 +86,10 @@ def learner_tasks() -> list[ScoredTask]:
     if any task of the ability has a score, the last such task.
     """
     last = {task.ability: task for task in scored_tasks()}
-    chosen = {
+    names = {
         task.name for quick in quick_tasks() for task in (quick, last.get(quick.ability, quick))
     }
-    return [task for task in all_tasks() if task.name in chosen]
+    return [task for task in all_tasks() if task.name in names]
 
 
 def anchor_table(bandits: Sequence[str]) -> polars.DataFrame:

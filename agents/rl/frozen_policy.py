@@ -22,7 +22,7 @@ from ...core.checks import (
 )
 from ...envs.spaces import check_items, without_repeats
 from ...envs.wrappers.actions import ListActionSpace
-from ...envs.wrappers.item_by_item import Choices, Draft, space_of_drafts
+from ...envs.wrappers.item_by_item import Choices, PartialLists, space_of_partial_lists
 from ..agent import Agent, EnvTraits, Seed
 
 
@@ -91,10 +91,12 @@ class FrozenPolicy(Agent):
             )
         self.deterministic = check_flag("deterministic", deterministic)
         self._actions: Any = getattr(model, "action_space", None)
-        self._observed: Any = getattr(model, "observation_space", None)
-        self._shown: Any = None  # the space of what the agent sees, which `engine_in` learns
+        self._model_space: Any = getattr(model, "observation_space", None)
+        self._env_space: Any = None  # the space of what the agent sees, which `engine_in` learns
         actions = self._actions
-        self._drafts = space_of_drafts(actions) if isinstance(actions, Choices) else None
+        self._partial_list_space = (
+            space_of_partial_lists(actions) if isinstance(actions, Choices) else None
+        )
         sizes = _sizes_of(self._actions) or (n_items, n_positions)
         if None in sizes:
             raise TypeError(
@@ -120,13 +122,13 @@ class FrozenPolicy(Agent):
         model = getattr(self.model, "__name__", type(self.model).__name__)
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, model=model)
 
-    def engine_in(self, env: EnvTraits, wanted: str) -> str:
-        super().engine_in(env, wanted)
-        self._shown = env.observation_space
+    def engine_in(self, env: EnvTraits, engine: str) -> str:
+        super().engine_in(env, engine)
+        self._env_space = env.observation_space
         return self.engine
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
-        with _drawing(self.model, self._rng):
+        with _seed_torch(self.model, self._rng):
             if isinstance(self._actions, Choices):
                 return self._item_by_item(observation)
             action = self._act(observation, self._is_first)
@@ -154,13 +156,13 @@ class FrozenPolicy(Agent):
         """
         if not self._has_space:
             return self.model(observation)
-        shown = self._shown if self._drafts is None else self._drafts
-        seen = _seen(observation, shown, self._observed)
+        env_space = self._partial_list_space or self._env_space
+        model_observation = _convert(observation, env_space, self._model_space)
         if self._normaliser is not None:
-            seen = self._normaliser.normalize_obs(seen)
+            model_observation = self._normaliser.normalize_obs(model_observation)
         masks = {"action_masks": mask} if self._takes_masks else {}
         action, self._state = self.model.predict(
-            seen,
+            model_observation,
             state=self._state,
             episode_start=np.array([is_first]),
             deterministic=self.deterministic,
@@ -169,26 +171,28 @@ class FrozenPolicy(Agent):
         return action
 
     def _item_by_item(self, observation: Any) -> NDArray[np.int64]:
-        draft = Draft(self._actions)
-        observation = _seen(observation, self._shown, self._actions.observed)
-        while not draft.complete:
-            is_first = draft.position == 0
-            draft.place(np.asarray(self._act(draft.seen(observation), is_first, draft.left)))
-        return draft.rankings
+        partial_lists = PartialLists(self._actions)
+        observation = _convert(observation, self._env_space, self._actions.observed)
+        while not partial_lists.is_complete:
+            is_first = partial_lists.position == 0
+            mask = partial_lists.available
+            choice = self._act(partial_lists.observe(observation), is_first, mask)
+            partial_lists.place(np.asarray(choice))
+        return partial_lists.rankings
 
 
-def _seen(observation: Any, shown: gym.Space | None, wanted: Any) -> Any:
-    """Convert an observation from the space ``shown`` to the space ``wanted``, which the model was
-    trained on: select its part of a `Dict`, or flatten it.
+def _convert(observation: Any, env_space: gym.Space | None, model_space: Any) -> Any:
+    """Convert an observation from ``env_space`` to ``model_space``, on which the model was trained:
+    select its part of a `Dict`, or flatten it.
     """
-    if wanted is None or not isinstance(observation, Mapping):
+    if model_space is None or not isinstance(observation, Mapping):
         return observation
-    if isinstance(wanted, Dict):
-        return {name: observation[name] for name in wanted.spaces}
-    if hasattr(wanted, "flat"):  # the space of a learner of this package
-        return wanted.flat(observation)
-    if shown is not None:
-        return flatten(shown, observation)  # as FlattenObservation
+    if isinstance(model_space, Dict):
+        return {name: observation[name] for name in model_space.spaces}
+    if hasattr(model_space, "flat"):  # the space of a learner of this package
+        return model_space.flatten(observation)
+    if env_space is not None:
+        return flatten(env_space, observation)  # as FlattenObservation
     # in your own loop, where the space is unknown: equal to `flatten` except for states
     return np.concatenate([np.ravel(observation[name]) for name in sorted(observation)])
 
@@ -203,7 +207,7 @@ def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
 
 
 @contextmanager
-def _drawing(model: Any, rng: np.random.Generator) -> Iterator[None]:
+def _seed_torch(model: Any, rng: np.random.Generator) -> Iterator[None]:
     """Context manager in which a trained model draws from the given generator. Torch's own
     generator is restored afterwards, so a training continues unchanged.
     """

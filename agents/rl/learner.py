@@ -143,7 +143,7 @@ class Learner(BaseAgent):
         self._order = self.rng.permutation(self.n_items)
         self.model: Any = None
 
-    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+    def engine_in(self, env: EnvTraits, engine: str) -> str:
         name, reason = type(self).__name__, ""
         if env.obstacle:
             reason = (
@@ -151,8 +151,8 @@ class Learner(BaseAgent):
                 "train the model with clickgym.agents.vec_env, and wrap it in "
                 "clickgym.agents.FrozenPolicy"
             )
-        elif env.changing:
-            changes = f"a {env.changing} changes at fixed steps"
+        elif env.changing_users:
+            changes = f"a {env.changing_users} changes at fixed steps"
             reason = f"trains on parallel streams, each with its own count of steps, but {changes}"
         elif env.n_queries > 1:
             cure = (
@@ -162,9 +162,9 @@ class Learner(BaseAgent):
             reason = f"would train on the test queries; {cure} (docs/rl_results.md)"
         if reason:
             raise UnsuitedError(name, reason)
-        if wanted != "auto":
+        if engine != "auto":
             raise ValueError(
-                f"engine={wanted!r} cannot run {name}, which has its own training loop, "
+                f"engine={engine!r} cannot run {name}, which has its own training loop, "
                 f"engine={self.engine!r}; leave engine out"
             )
         return self.engine
@@ -172,11 +172,14 @@ class Learner(BaseAgent):
     def _check_names(self, names: Set[str]) -> None:
         """Check that the library's class has some hyper-parameters; imports the library."""
         parameters = inspect.signature(self.algorithm()).parameters
-        takes_any = any(it.kind is it.VAR_KEYWORD for it in parameters.values())
+        takes_any = any(
+            parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+        )
         for name in [] if takes_any else sorted(names - parameters.keys()):
-            known = dict.fromkeys([*self.defaults, "net_arch", *parameters])
+            hyperparameter_names = dict.fromkeys([*self.defaults, "net_arch", *parameters])
             raise TypeError(
-                f"{type(self).__name__}: " + unknown_message("hyper-parameter", name, known)
+                f"{type(self).__name__}: "
+                + unknown_message("hyper-parameter", name, hyperparameter_names)
             )
 
     @property
@@ -260,14 +263,14 @@ class Learner(BaseAgent):
                 self._warn_of_late_updates(sessions)
             steps = math.ceil(sessions / self.n_envs) * self.n_envs * choices
             last = self.model.num_timesteps + steps
-            once: dict[str, Any] = {
+            arguments: dict[str, Any] = {
                 "callback": lambda *_: on_step(),
                 "log_interval": None,
                 "reset_num_timesteps": False,
             }
-            self.model.learn(sessions * choices, **once)
+            self.model.learn(sessions * choices, **arguments)
             # the call above may stop in the middle of a list: finish the last lists
-            self.model.learn(last - self.model.num_timesteps, **once)
+            self.model.learn(last - self.model.num_timesteps, **arguments)
 
     def _warn_of_late_updates(self, sessions: int) -> None:
         """Warn if a first training ends before its first update."""
@@ -312,12 +315,14 @@ def adopt(algorithm: type) -> type[Learner]:
             "clickgym.agents.Agent nor an algorithm from stable-baselines3 or a library "
             "built on it"
         )
-    known = [ACTIONS_OF[base.__name__] for base in algorithm.__mro__ if base.__name__ in ACTIONS_OF]
+    action_kinds = [
+        ACTIONS_OF[base.__name__] for base in algorithm.__mro__ if base.__name__ in ACTIONS_OF
+    ]
     libraries = [base.__module__.partition(".")[0] for base in algorithm.__mro__]
     members = {
         "__module__": algorithm.__module__,
         "__doc__": f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions.",
-        "actions": known[0] if known else "rankings",
+        "actions": action_kinds[0] if action_kinds else "rankings",
         "packages": next(RL_LIBRARIES[name] for name in libraries if name in RL_LIBRARIES),
         "algorithm": lambda self: algorithm,
         "adopted": algorithm,  # the runner labels the agent with its name

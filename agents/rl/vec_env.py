@@ -16,7 +16,12 @@ from ...core.checks import check_choice, check_count, check_kind
 from ...core.specs import parse_spec
 from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import NumberedLists, Scores
-from ...envs.wrappers.item_by_item import Choices, Draft, lists_are_episodes, space_of_drafts
+from ...envs.wrappers.item_by_item import (
+    Choices,
+    PartialLists,
+    lists_are_episodes,
+    space_of_partial_lists,
+)
 from ...envs.wrappers.regret import RecordVectorRegret
 
 ACTIONS = {"rankings": NumberedLists, "scores": Scores, "items": Choices}
@@ -69,8 +74,8 @@ def vec_env(
     """
     check_kind("env", env, str | VectorEnv, "an id such as 'PBMRank-v0', or a vector environment")
     if isinstance(env, str):
-        env_id, described = parse_spec(env)
-        arguments = {"autoreset_mode": "SameStep", **described, **arguments}
+        env_id, spec_arguments = parse_spec(env)
+        arguments = {"autoreset_mode": "SameStep", **spec_arguments, **arguments}
         streams = gym.make_vec(env_id, num_envs=check_count("n_envs", n_envs), **arguments)
     elif n_envs is None and not arguments:
         streams = env
@@ -92,7 +97,7 @@ class PicklableVecMonitor(VecMonitor):
     """
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: it for name, it in vars(self).items() if name != "class_attributes"}
+        return {name: value for name, value in vars(self).items() if name != "class_attributes"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -126,26 +131,30 @@ class StableBaselinesVecEnv(VecEnv):
                 'autoreset_mode="SameStep")'
             )
         space: Any = envs.single_action_space
-        seen = envs.single_observation_space
+        observation_space = envs.single_observation_space
         check_choice("actions", actions, ACTIONS)
         self._makes_lists = actions != "rankings" or items is not None
         if self._makes_lists:
-            space = ACTIONS[actions](space, seen, items)
-        self._draft: Draft | None = None
+            space = ACTIONS[actions](space, observation_space, items)
+        self._partial_lists: PartialLists | None = None
         if isinstance(space, Choices):
-            self._draft = Draft(space, (envs.num_envs,))
-            seen = space_of_drafts(space)
-        self._ends_with_list = self._draft is not None and lists_are_episodes(envs)
-        self._flat = FlatObservation(seen) if is_flat and isinstance(seen, Dict) else None
+            self._partial_lists = PartialLists(space, (envs.num_envs,))
+            observation_space = space_of_partial_lists(space)
+        self._ends_with_list = self._partial_lists is not None and lists_are_episodes(envs)
+        self._flat = (
+            FlatObservation(observation_space)
+            if is_flat and isinstance(observation_space, Dict)
+            else None
+        )
         self.envs, self._observations = envs, None
-        super().__init__(envs.num_envs, self._flat or seen, space)
+        super().__init__(envs.num_envs, self._flat or observation_space, space)
 
     def reset(self) -> Any:
         self._observations, _ = self.envs.reset(seed=self._seeds[0])
         self._reset_seeds()
-        if self._draft is not None:
-            self._draft.clear()
-        return self._seen(self._observations)
+        if self._partial_lists is not None:
+            self._partial_lists.clear()
+        return self._observe(self._observations)
 
     def step_async(self, actions: np.ndarray) -> None:
         self._actions = actions
@@ -153,12 +162,12 @@ class StableBaselinesVecEnv(VecEnv):
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         lists: Any = self._actions
         by_stream: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        if self._draft is not None:
-            self._draft.place(lists)
-            if not self._draft.complete:
-                nothing = np.zeros(self.num_envs, np.float32)
-                return self._seen(self._observations), nothing, nothing > 0, by_stream
-            lists = self._draft.rankings
+        if self._partial_lists is not None:
+            self._partial_lists.place(lists)
+            if not self._partial_lists.is_complete:
+                no_reward = np.zeros(self.num_envs, np.float32)
+                return self._observe(self._observations), no_reward, no_reward > 0, by_stream
+            lists = self._partial_lists.rankings
         elif self._makes_lists:
             space: Any = self.action_space
             lists = space.lists(lists, self._observations)
@@ -166,35 +175,35 @@ class StableBaselinesVecEnv(VecEnv):
         for sessions in (infos, infos.get("final_info", {})):
             for b in np.flatnonzero(sessions.get("_regret", ())):
                 by_stream[b]["regret"] = float(sessions["regret"][b])
-        over = terminated | truncated
-        dones = np.ones_like(over) if self._ends_with_list else over
+        ended = terminated | truncated
+        dones = np.ones_like(ended) if self._ends_with_list else ended
         for b in np.flatnonzero(dones):
-            last = infos["final_obs"][b] if over[b] else _of_stream(observations, b)
+            last = infos["final_obs"][b] if ended[b] else _of_stream(observations, b)
             is_cut = truncated[b] and not terminated[b] and not self._ends_with_list
-            by_stream[b]["terminal_observation"] = self._seen(last, b)
+            by_stream[b]["terminal_observation"] = self._observe(last, b)
             by_stream[b]["TimeLimit.truncated"] = bool(is_cut)
         self._observations = observations
-        if self._draft is not None:
-            self._draft.clear()
-        return self._seen(observations), rewards.astype(np.float32), dones, by_stream
+        if self._partial_lists is not None:
+            self._partial_lists.clear()
+        return self._observe(observations), rewards.astype(np.float32), dones, by_stream
 
-    def _seen(self, observations: Any, streams: Any = ...) -> Any:
+    def _observe(self, observations: Any, streams: Any = ...) -> Any:
         """Return the observations of all streams, or of one stream, in the form that a
         policy sees.
         """
-        if self._draft is not None:
-            observations = self._draft.seen(observations, streams)
-        return observations if self._flat is None else self._flat.flat(observations)
+        if self._partial_lists is not None:
+            observations = self._partial_lists.observe(observations, streams)
+        return observations if self._flat is None else self._flat.flatten(observations)
 
     def result(self, agent: str, horizon: int | None = None, *, trained: int | None = None) -> Any:
         """Return the results so far as a `clickgym.Result`, as `RecordRegret.result` does."""
-        return self._found("result")(agent, horizon, trained=trained)
+        return self._find_attribute("result")(agent, horizon, trained=trained)
 
     def close(self) -> None:
         self.envs.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [self._found(attr_name) for _ in self._get_indices(indices)]
+        return [self._find_attribute(attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         setattr(self.envs, attr_name, value)
@@ -202,17 +211,17 @@ class StableBaselinesVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        result = self._found(method_name)(*method_args, **method_kwargs)
+        result = self._find_attribute(method_name)(*method_args, **method_kwargs)
         has_rows = method_name == "action_masks"
         return [result[b] if has_rows else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         return [False for _ in self._get_indices(indices)]  # there are no single environments
 
-    def _found(self, name: str) -> Any:
+    def _find_attribute(self, name: str) -> Any:
         """Return an attribute of the outermost layer of the vector environment that has it."""
-        if name == "action_masks" and self._draft is not None:
-            return lambda: self._draft.left
+        if name == "action_masks" and self._partial_lists is not None:
+            return lambda: self._partial_lists.available
         layer: Any = self.envs
         while not hasattr(layer, name) and isinstance(layer, VectorWrapper):
             layer = layer.env
@@ -235,19 +244,23 @@ class FlatObservation(Box):
             if isinstance(part, Discrete)
         }
         empty: Any = {name: np.zeros(part.shape, part.dtype) for name, part in space.items()}
-        super().__init__(-1, 1, (len(self.flat(empty)),), np.float32)
+        super().__init__(-1, 1, (len(self.flatten(empty)),), np.float32)
 
-    def flat(self, seen: Any) -> NDArray[np.float32]:
+    def flatten(self, observation: Any) -> NDArray[np.float32]:
         """Return the observations of all streams, or that of one, as an array."""
-        placed, parts = seen.get("placed"), []
+        placed, parts = observation.get("placed"), []
         if placed is not None:
             parts = [placed.any(axis=-2), placed.any(axis=-1)]
-        if "features" in seen:
-            rows = seen["features"]
+        if "features" in observation:
+            rows = observation["features"]
             parts.append(rows.reshape(*rows.shape[:-2], -1))
         else:
-            parts.append(seen["observation"] if "observation" in seen else seen["clicks"])
-            parts += [rows[seen[name]] for name, rows in self._one_hot.items()]
+            parts.append(
+                observation["observation"]
+                if "observation" in observation
+                else observation["clicks"]
+            )
+            parts += [rows[observation[name]] for name, rows in self._one_hot.items()]
         return np.concatenate(parts, axis=-1, dtype=np.float32)
 
 

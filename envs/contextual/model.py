@@ -114,36 +114,37 @@ class ContextualModel(UserModel):
 
         # The entries of the pool. Users with neither candidates nor attractions of their own share
         # them: one for each item, instead of one for each pair.
-        shares = candidates is None and attraction is None
-        lists = self.candidates[:1] if shares else self.candidates
+        shares_entries = candidates is None and attraction is None
+        lists = self.candidates[:1] if shares_entries else self.candidates
         sizes = np.array([len(row) for row in lists])
         starts = np.cumsum(sizes) - sizes
         entries = np.concatenate(lists)
 
         # Features.
-        of_users = np.zeros((n_users, 0)) if self.users is None else self.users
-        width = of_users.shape[1] + self.items.shape[1]
+        user_features = np.zeros((n_users, 0)) if self.users is None else self.users
+        width = user_features.shape[1] + self.items.shape[1]
         pairs = np.zeros((0, 2), np.int64) if interactions is None else interactions
         self.interactions = as_integers(
-            "interactions", pairs, (None, 2), 0, width, empty=True
+            "interactions", pairs, (None, 2), 0, width, allow_empty=True
         ).copy()
-        self._check_norms(of_users, entries, starts)
+        self._check_norms(user_features, entries, starts)
 
         # Attraction and the other item parameters of the entries.
         self.theta = None if theta is None else as_numbers("theta", theta, (width,))
         if self.theta is not None and attraction is None:
-            user_attraction, of_entries = _linear_attraction(
-                self.theta, of_users, self.items, entries, starts
+            user_attraction, entry_attraction = _linear_attraction(
+                self.theta, user_features, self.items, entries, starts
             )
         elif self.theta is None and attraction is not None:
-            user_attraction, of_entries = np.zeros(n_users), _given_attraction(attraction, sizes)
+            user_attraction = np.zeros(n_users)
+            entry_attraction = _given_attraction(attraction, sizes)
         else:
             raise ValueError("pass either attraction=... or theta=..., and only one of them")
         self.others = {
             name: probabilities(name, others[name], (n_items,))
             for name in self.base.item_parameters()[1:]
         }
-        of_others = [row[entries] for row in self.others.values()]
+        other_values = [row[entries] for row in self.others.values()]
 
         # Metrics.
         self.gain = None if gain is None else as_numbers("gain", gain, (n_items,), 0.0)
@@ -159,16 +160,16 @@ class ContextualModel(UserModel):
             )
 
         self.pool = Pool(
-            users=of_users,
+            users=user_features,
             items=self.items,
             starts=np.resize(starts, n_users),
             sizes=np.resize(sizes, n_users),
             entries=entries,
             user_attraction=user_attraction,
-            values=np.array([of_entries, *of_others]),
+            values=np.array([entry_attraction, *other_values]),
             pairs=self.interactions,
         )
-        self.mean = self._mean_model(shares)
+        self.mean = self._mean_model(shares_entries)
 
     def _check_item_parameters(self, others: Mapping[str, ArrayLike]) -> None:
         """Check that the base model has an attraction, and that all its other item parameters are
@@ -176,10 +177,10 @@ class ContextualModel(UserModel):
         """
         names = self.base.item_parameters()
         if "attraction" not in names or {*names[1:]} != others.keys():
-            wanted = ", ".join(names[1:]) or "none"
+            missing = ", ".join(names[1:]) or "none"
             raise ValueError(
                 f"a {self.base.kind} has the item parameters {', '.join(names)}; expected a "
-                f"base model with attraction, and as further arguments {wanted}; got "
+                f"base model with attraction, and as further arguments {missing}; got "
                 f"{', '.join(others) or 'none'}"
             )
 
@@ -209,7 +210,7 @@ class ContextualModel(UserModel):
 
     def _check_norms(
         self,
-        of_users: NDArray[np.float64],
+        user_features: NDArray[np.float64],
         entries: NDArray[np.int64],
         starts: NDArray[np.int64],
     ) -> None:
@@ -217,30 +218,30 @@ class ContextualModel(UserModel):
         that interactions can be divided by the first feature.
         """
         if len(self.interactions):
-            first = (of_users if of_users.shape[1] else self.items)[:, 0]
+            first = (user_features if user_features.shape[1] else self.items)[:, 0]
             if first[0] <= 0 or np.ptp(first) > 0:
                 raise ValueError(
                     "interactions require that the first feature is the same positive number for "
                     "all users (or for all items, if users have no features)"
                 )
-            norm = largest_norm(of_users, self.items, self.interactions, self.candidates)
+            norm = largest_norm(user_features, self.items, self.interactions, self.candidates)
         else:
-            of_items = np.maximum.reduceat(squared_norms(self.items)[entries], starts)
-            norm = float(((of_users**2).sum(axis=1) + of_items).max() ** 0.5)
+            item_norms = np.maximum.reduceat(squared_norms(self.items)[entries], starts)
+            norm = float(((user_features**2).sum(axis=1) + item_norms).max() ** 0.5)
         if norm > 1 + ROUNDING:
             raise ValueError(
                 f"the features of some user and item together have the norm {norm:g}; "
                 "expected at most 1: scale the features down"
             )
 
-    def _mean_model(self, shares: bool) -> ClickModel:
+    def _mean_model(self, shares_entries: bool) -> ClickModel:
         """Return the click model of a session in which all candidates equal the mean candidate.
 
         Args:
-            shares: whether all users have the same entries of the pool.
+            shares_entries: whether all users have the same entries of the pool.
         """
         pool = self.pool
-        if shares:
+        if shares_entries:
             means = [row.mean() for row in pool.values]
             means[0] = (pool.user_attraction.mean() + means[0]).clip(0.0, 1.0)
         else:
@@ -296,9 +297,9 @@ class ContextualModel(UserModel):
         given by their item numbers.
         """
         row = self.candidates[user].tolist()
-        places = [row.index(item) for item in np.asarray(items).tolist()]
+        columns = [row.index(item) for item in np.asarray(items).tolist()]
         others = [values[np.asarray(items)] for values in self.others.values()]
-        return self._with_items([self._attraction_of(user)[places], *others])
+        return self._with_items([self._attraction_of(user)[columns], *others])
 
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
@@ -323,7 +324,7 @@ class ContextualModel(UserModel):
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the constructor besides the base model."""
-        given = {
+        arguments = {
             "items": self.items,
             "users": self.users,
             "candidates": None if self._names_all else self.candidates,
@@ -333,7 +334,7 @@ class ContextualModel(UserModel):
             "gain": self.gain,
             "held_out": self.held_out,
         }
-        return {name: value for name, value in given.items() if value is not None} | self.others
+        return {name: value for name, value in arguments.items() if value is not None} | self.others
 
     def to_dict(self) -> dict[str, Any]:
         arguments = {
@@ -352,16 +353,16 @@ class ContextualModel(UserModel):
 
 def _features(items: ArrayLike) -> NDArray[Any]:
     """Return features as floats, in a copy; read-only float32 is returned as it is."""
-    singles = isinstance(items, np.ndarray) and items.dtype == np.float32
-    is_shared = singles and not items.flags.writeable  # type: ignore[union-attr]
-    features = as_numbers("items", items, (None, None), copy=not is_shared, single=True)
-    features.flags.writeable = not singles
+    is_single = isinstance(items, np.ndarray) and items.dtype == np.float32
+    is_shared = is_single and not items.flags.writeable  # type: ignore[union-attr]
+    features = as_numbers("items", items, (None, None), copy=not is_shared, allow_float32=True)
+    features.flags.writeable = not is_single
     return features
 
 
 def _linear_attraction(
     theta: NDArray[np.float64],
-    of_users: NDArray[np.float64],
+    user_features: NDArray[np.float64],
     items: NDArray[Any],
     entries: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -371,18 +372,18 @@ def _linear_attraction(
     Raises:
         ValueError: the sum of a user's part and an entry's part is not a probability.
     """
-    n_user_features = of_users.shape[1]
-    user_attraction = weighted_sums(of_users, theta[:n_user_features]).copy()
-    of_entries = weighted_sums(items, theta[n_user_features:])[entries]
-    least = (user_attraction + np.minimum.reduceat(of_entries, starts)).min()
-    most = (user_attraction + np.maximum.reduceat(of_entries, starts)).max()
+    n_user_features = user_features.shape[1]
+    user_attraction = weighted_sums(user_features, theta[:n_user_features]).copy()
+    entry_attraction = weighted_sums(items, theta[n_user_features:])[entries]
+    least = (user_attraction + np.minimum.reduceat(entry_attraction, starts)).min()
+    most = (user_attraction + np.maximum.reduceat(entry_attraction, starts)).max()
     if least < -ROUNDING or most > 1 + ROUNDING:
-        ends = f"from {least:g} to {most:g}"
+        interval = f"from {least:g} to {most:g}"
         raise ValueError(
-            f"attractions theta @ x range {ends}; expected probabilities from 0 to 1: scale theta "
-            "or the features"
+            f"attractions theta @ x range {interval}; expected probabilities from 0 to 1: scale "
+            "theta or the features"
         )
-    return user_attraction, of_entries
+    return user_attraction, entry_attraction
 
 
 def _given_attraction(

@@ -32,7 +32,7 @@ class Choices(ListActionSpace, Discrete):
         Discrete.__init__(self, self.n_items)
 
 
-class Draft:
+class PartialLists:
     """Unfinished lists, one for each stream, all of the same length.
 
     Args:
@@ -59,19 +59,20 @@ class Draft:
         """
         n_items = self.space.n_items
         numbers = as_integers("choice", choices, self.streams, 0, n_items)
-        following = (numbers[..., None] + np.arange(n_items)) % n_items
-        first = np.take_along_axis(self.left, following, axis=-1).argmax(axis=-1, keepdims=True)
-        chosen = np.take_along_axis(following, first, axis=-1)
+        candidates = (numbers[..., None] + np.arange(n_items)) % n_items
+        is_available = np.take_along_axis(self.available, candidates, axis=-1)
+        first = is_available.argmax(axis=-1, keepdims=True)
+        chosen = np.take_along_axis(candidates, first, axis=-1)
         np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
         self.position += 1
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all positions are filled."""
         return self.position == self.space.n_positions
 
     @property
-    def left(self) -> NDArray[np.bool_]:
+    def available(self) -> NDArray[np.bool_]:
         """``(*streams, L)`` booleans: the numbers that are not yet placed."""
         return np.logical_not(self.placed.any(axis=-2))
 
@@ -80,7 +81,7 @@ class Draft:
         """The complete lists, ``(*streams, K)``."""
         return self.space.items[self.placed.argmax(axis=-1)]
 
-    def seen(self, observation: Any, streams: Any = ...) -> dict[str, Any]:
+    def observe(self, observation: Any, streams: Any = ...) -> dict[str, Any]:
         """Return what a policy observes: an observation of all streams, or of one stream, and a
         copy of what is placed.
         """
@@ -88,11 +89,11 @@ class Draft:
         return {**last, "placed": self.placed[streams].copy()}
 
 
-def space_of_drafts(choices: Choices) -> Dict:
-    """Return the space of what `Draft.seen` returns."""
-    below = choices.observed
-    last = below.spaces if isinstance(below, Dict) else {"observation": below}
-    return Dict({**last, "placed": MultiBinary([choices.n_positions, choices.n_items])})
+def space_of_partial_lists(choices: Choices) -> Dict:
+    """Return the space of what `PartialLists.observe` returns."""
+    space = choices.observed
+    spaces = space.spaces if isinstance(space, Dict) else {"observation": space}
+    return Dict({**spaces, "placed": MultiBinary([choices.n_positions, choices.n_items])})
 
 
 def lists_are_episodes(env: Any) -> bool:
@@ -157,8 +158,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         choices = Choices(env.action_space, env.observation_space)
         self.action_space = choices
-        self.observation_space = space_of_drafts(choices)
-        self._draft, self._is_one_list = Draft(choices), lists_are_episodes(env)
+        self.observation_space = space_of_partial_lists(choices)
+        self._partial_lists, self._is_one_list = PartialLists(choices), lists_are_episodes(env)
         self._observation: Any = None  # the last observation of env; None if its episode is over
 
     def reset(
@@ -173,7 +174,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         info: dict[str, Any] = {}
         if self._observation is None or not self._is_one_list or seed is not None or options:
             self._observation, info = self.env.reset(seed=seed, options=options)
-        self._draft.clear()
+        self._partial_lists.clear()
         return self._observe(), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -189,22 +190,24 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         """
         if self._observation is None:
             raise gym.error.ResetNeeded("call reset() before step(): reset starts a list")
-        self._draft.place(action)
-        if not self._draft.complete:
+        self._partial_lists.place(action)
+        if not self._partial_lists.is_complete:
             return self._observe(), 0.0, False, False, {}
-        self._observation, reward, ended, truncated, info = self.env.step(self._draft.rankings)
+        ranking = self._partial_lists.rankings
+        self._observation, reward, ended, truncated, info = self.env.step(ranking)
         is_over = ended or self._is_one_list
         if not is_over and not truncated:
-            self._draft.clear()  # the next list of the same user
-        seen = self._observe()
-        self._draft.clear()
+            self._partial_lists.clear()  # the next list of the same user
+        observation = self._observe()
+        self._partial_lists.clear()
         if ended or truncated:
             self._observation = None
-        return seen, float(reward), is_over, truncated, info
+        return observation, float(reward), is_over, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return ``(L,)`` booleans: the choices that are left for the next step."""
-        return self._draft.left
+        return self._partial_lists.available
 
     def _observe(self) -> dict[str, Any]:
-        return deepcopy(self._draft.seen(self._observation))  # Gymnasium: new data at every step
+        # A deep copy, because Gymnasium expects new data at every step.
+        return deepcopy(self._partial_lists.observe(self._observation))

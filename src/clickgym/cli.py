@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .core.errors import SessionError, WorkerError
 from .core.text import one_line
-from .runner.console import errors
+from .runner.console import error_console
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 USAGE_ERROR: Any = typer.BadParameter.__base__
@@ -105,7 +105,7 @@ def _records(ctx: Any, parameters: Iterable[Any]) -> list[tuple[str, str]]:
     """Return the rows of the help text for some parameters: how a parameter is written, and what it
     does.
     """
-    return [record for one in parameters if (record := one.get_help_record(ctx))]
+    return [record for parameter in parameters if (record := parameter.get_help_record(ctx))]
 
 
 def _write(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
@@ -116,14 +116,14 @@ def _write(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
 
 
 def _load(name: str) -> Any:
-    place, _ = COMMANDS[name]
-    module, _, function = place.partition(":")
+    import_path, _ = COMMANDS[name]
+    module, _, function = import_path.partition(":")
     command = getattr(import_module(f".{module}", __package__), function)
-    loaded = typer.Typer(
+    typer_app = typer.Typer(
         pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None
     )
-    loaded.command(name, cls=_Command)(command)
-    return typer.main.get_command(loaded)
+    typer_app.command(name, cls=_Command)(command)
+    return typer.main.get_command(typer_app)
 
 
 HELP = """Compare algorithms that learn to rank from clicks.
@@ -143,8 +143,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         print(f"clickgym {version('clickgym')}")
         raise typer.Exit
 
@@ -188,9 +188,11 @@ class _Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[Any]] = {}
-        for one in self.get_params(ctx):
-            title = "Arguments" if one.param_type_name == "argument" else "Options"
-            sections.setdefault(getattr(one, "rich_help_panel", None) or title, []).append(one)
+        for parameter in self.get_params(ctx):
+            title = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            sections.setdefault(getattr(parameter, "rich_help_panel", None) or title, []).append(
+                parameter
+            )
         sections["Options"] = sections.pop("Options", [])
         for title, parameters in sections.items():
             _write(formatter, title, _records(ctx, parameters))
@@ -263,7 +265,7 @@ def _one_line_warnings() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         plain = COLOUR.sub("", str(message))
         text = f"clickgym: {one_line(plain)}"
-        errors().print(text, highlight=False, markup=False, emoji=False)
+        error_console().print(text, highlight=False, markup=False, emoji=False)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -38,7 +38,7 @@ def test_tasks_are_few_and_share_no_seed():
     seeds = [
         group.seed + n
         for group in groups
-        for n in range(1, len(group.models) * len(group.places) + 1)
+        for n in range(1, len(group.models) * len(group.instances) + 1)
     ]
     assert len(set(seeds)) == len(seeds) == len(names)
 

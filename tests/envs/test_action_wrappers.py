@@ -25,7 +25,7 @@ from clickgym.envs import (
     ScoresAction,
 )
 from clickgym.envs.wrappers.actions import Scores
-from clickgym.envs.wrappers.item_by_item import Choices, Draft
+from clickgym.envs.wrappers.item_by_item import Choices, PartialLists
 
 pytestmark = pytest.mark.uncompiled
 
@@ -202,11 +202,14 @@ def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
     assert observation["placed"].argmax(axis=1).tolist() == info["ranking"].tolist() == [3, 0, 1]
     order = np.array([2, 0, 3, 1])  # as learners use
     for items in (None, order):
-        draft = Draft(Choices(RankedList(4, 3), MultiBinary(3), items), (3,))
+        partial_lists = PartialLists(Choices(RankedList(4, 3), MultiBinary(3), items), (3,))
         for choices in ([0, 1, 3], [0, 2, 3], [0, 1, 3]):
-            draft.place(choices)
+            partial_lists.place(choices)
         numbers = np.array([[0, 1, 2], [1, 2, 3], [3, 0, 1]])
-        assert draft.rankings.tolist() == (numbers if items is None else order[numbers]).tolist()
+        assert (
+            partial_lists.rankings.tolist()
+            == (numbers if items is None else order[numbers]).tolist()
+        )
 
 
 def test_options_of_reset_reach_the_environment():

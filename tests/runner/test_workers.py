@@ -99,9 +99,9 @@ def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
         progress.advance(20)
         progress.advance(20)
         progress.advance(140)  # two runs, one of which was begun before
-        progress.finished(2)
+        progress.add_finished(2)
         progress.advance(600)
-        progress.finished(6)
+        progress.add_finished(6)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "clickgym: 2 of 10 runs, 24 % of the sessions, about 6 min left",

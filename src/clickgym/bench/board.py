@@ -68,12 +68,12 @@ class Line(NamedTuple):
         summary = summarize(self.scores, tasks)
         micros = 1e6 * self.seconds_per_session
         time = f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
-        shown = [f"{summary.value:z.2f}", summary.interval, f"{summary.worst_run:z.2f}", time]
+        texts = [f"{summary.value:z.2f}", summary.interval, f"{summary.worst_run:z.2f}", time]
         if len({task.ability for task in tasks}) > 1:
-            found = self.abilities(tasks)
-            ordered = sorted(found, key=lambda name: found[name].value)
-            shown += [ordered[-1], ordered[0]]
-        return [self.agent, self.requires, *shown]
+            summaries = self.abilities(tasks)
+            abilities = sorted(summaries, key=lambda name: summaries[name].value)
+            texts += [abilities[-1], abilities[0]]
+        return [self.agent, self.requires, *texts]
 
 
 def requirements_text(agent: AgentLike) -> str:
@@ -118,8 +118,8 @@ def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
 
 def timed_tasks(table: polars.DataFrame) -> list[ScoredTask]:
     """The tasks on which an agent is timed: the tasks that it played of its first ability."""
-    played = set(table["task"])
-    tasks = [task for task in all_tasks() if task.name in played]
+    names = set(table["task"])
+    tasks = [task for task in all_tasks() if task.name in names]
     return [task for task in tasks if task.ability == tasks[0].ability]
 
 
@@ -128,7 +128,9 @@ def published_lines() -> list[Line]:
     """The lines of the agents whose results ship."""
     files = [path for path in sorted(DATA.glob("*.parquet")) if path.stem != "anchors"]
     tables = [read_results(path) for path in files]
-    return [line_of(made["agent"], made["requires"], table) for table, made in tables]
+    return [
+        line_of(provenance["agent"], provenance["requires"], table) for table, provenance in tables
+    ]
 
 
 def board(
@@ -143,10 +145,10 @@ def board(
     """
     tasks = scored_tasks(features, ability)
     summaries = [(line, line.summary(tasks, intervals=False)) for line in lines]
-    scored = [(summary.value, line) for line, summary in summaries if summary is not None]
-    rows = [line.board_row(tasks) for _, line in sorted(scored, key=lambda pair: -pair[0])]
-    several = len({task.ability for task in tasks}) > 1
-    return [[*HEADER, *(ENDS if several else ())], *rows]
+    ranked = [(summary.value, line) for line, summary in summaries if summary is not None]
+    rows = [line.board_row(tasks) for _, line in sorted(ranked, key=lambda pair: -pair[0])]
+    has_several = len({task.ability for task in tasks}) > 1
+    return [[*HEADER, *(ENDS if has_several else ())], *rows]
 
 
 def line_file(folder: Path, agent: str) -> Path:
@@ -155,9 +157,9 @@ def line_file(folder: Path, agent: str) -> Path:
 
 
 def save_line(
-    folder: Path, agent: str, requires: str, table: polars.DataFrame, made: dict[str, Any]
+    folder: Path, agent: str, requires: str, table: polars.DataFrame, provenance: dict[str, Any]
 ) -> Path:
     """Write the results file with which an agent enters the board, and return its path."""
     path = line_file(folder, agent)
-    write_results(path, table, {"agent": agent, "requires": requires, **made})
+    write_results(path, table, {"agent": agent, "requires": requires, **provenance})
     return path

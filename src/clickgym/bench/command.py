@@ -16,13 +16,13 @@ from ..agents import AGENTS
 from ..core.checks import check_choice
 from ..core.files import make_folder
 from ..runner.commands.run import JobCount
-from ..runner.console import Column, errors, output, print_table, say
+from ..runner.console import Column, error_console, output_console, print_table, print_text
 from ..runner.make import by_label
 from .board import OURS, Line, board, line_of, published_lines, requirements_text, save_line
 from .play_tasks import play_tasks, playable_tasks
 from .tasks import ABILITIES, all_tasks, quick_tasks
 
-PLAYED, KEPT = "What to run", "Results"
+RUN_SECTION, RESULT_SECTION = "What to run", "Results"
 """The first two sections of the help text; the section on speed follows."""
 RUNS = 5
 
@@ -31,7 +31,7 @@ def bench(
     agent: Annotated[
         str | None,
         typer.Argument(
-            rich_help_panel=PLAYED,
+            rich_help_panel=RUN_SECTION,
             metavar="AGENT",
             help="Your own agent, as module:Class, or a built-in agent. Without an agent, the "
             "command prints the board of the published agents.",
@@ -41,7 +41,7 @@ def bench(
     out: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=KEPT,
+            rich_help_panel=RESULT_SECTION,
             metavar="DIR",
             help=(
                 "Folder for the results; required with an agent. If you stopped an earlier command "
@@ -53,7 +53,7 @@ def bench(
         bool,
         typer.Option(
             "--quick",
-            rich_help_panel=PLAYED,
+            rich_help_panel=RUN_SECTION,
             help="Run the agent only once, in one task of each kind, for a first look or for a "
             "slow agent.",
         ),
@@ -61,7 +61,7 @@ def bench(
     ability: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=PLAYED,
+            rich_help_panel=RUN_SECTION,
             metavar="NAME",
             help="Show the board only for this kind of task, such as 'long lists'.",
         ),
@@ -88,7 +88,7 @@ def bench(
     Once all tasks are finished, the same command runs all tasks again.
     """
     # The agent is imported before the ability is checked, because its module may add an ability.
-    required = "" if agent is None else requirements_text(agent)
+    requirements = "" if agent is None else requirements_text(agent)
     if ability is not None:
         check_choice("ability", ability, ABILITIES)
     if agent is None:
@@ -99,12 +99,12 @@ def bench(
     out = out.absolute()  # the agent may change the working folder
     make_folder(out)
     [label] = by_label("agent", [agent])
-    wanted = quick_tasks() if quick else all_tasks()
-    tasks = playable_tasks(agent, wanted)
+    board_tasks = quick_tasks() if quick else all_tasks()
+    tasks = playable_tasks(agent, board_tasks)
     if not tasks:
         raise ValueError(f"{label} is not suited to any task of the benchmark")
-    console = errors()
-    watch = partial(
+    console = error_console()
+    track_progress = partial(
         track,
         description=label,
         total=len(tasks),
@@ -112,42 +112,47 @@ def bench(
         transient=True,
         disable=not console.is_terminal,
     )
-    plays = out / ("quick" if quick else "plays") / quote(label, safe="")
-    table = play_tasks(agent, tasks, 1 if quick else RUNS, plays, n_jobs=jobs, watch=watch)
-    line = line_of(label, required, table)
+    runs_folder = out / ("quick" if quick else "plays") / quote(label, safe="")
+    table = play_tasks(
+        agent, tasks, 1 if quick else RUNS, runs_folder, n_jobs=jobs, track_progress=track_progress
+    )
+    line = line_of(label, requirements, table)
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
-    made = {"command": command, "clickgym": version("clickgym")}
-    path = save_line(out, label, required, table, made)
-    rmtree(plays)  # the next command may run another version of the agent
+    provenance = {"command": command, "clickgym": version("clickgym")}
+    path = save_line(out, label, requirements, table, provenance)
+    rmtree(runs_folder)  # the next command may run another version of the agent
     _print_line(line, quick)
-    alike = {task.ability for task in wanted if task.has_features == tasks[0].has_features}
-    if left := alike - {task.ability for task in tasks}:
-        say(output(), f"Not played, and scored 0 on the board: {', '.join(sorted(left))}.")
+    abilities = {task.ability for task in board_tasks if task.has_features == tasks[0].has_features}
+    if missing := abilities - {task.ability for task in tasks}:
+        print_text(
+            output_console(),
+            f"Not played, and scored 0 on the board: {', '.join(sorted(missing))}.",
+        )
     if not quick:
         _print_boards(
             [*(other for other in published_lines() if other.agent != label), line], ability
         )
-    say(output(), f"Results in {out}: {path.name}")
+    print_text(output_console(), f"Results in {out}: {path.name}")
 
 
-def _print(title: str, table: list[list[str]], left: tuple[str, ...] = ("agent",)) -> None:
-    """Print a table; all columns but those in ``left`` are right-aligned."""
+def _print(title: str, table: list[list[str]], left_aligned: tuple[str, ...] = ("agent",)) -> None:
+    """Print a table; all columns but those in ``left_aligned`` are right-aligned."""
     header, *rows = table
-    columns = [Column(name, right=name not in left) for name in header]
-    print_table(output(), columns, rows, title=title)
+    columns = [Column(name, align_right=name not in left_aligned) for name in header]
+    print_table(output_console(), columns, rows, title=title)
 
 
 def _print_boards(lines: list[Line], ability: str | None) -> None:
-    words = ("agent", "requires", "95 % interval", "best at", "worst at")
+    left_aligned = ("agent", "requires", "95 % interval", "best at", "worst at")
     for features in (False, True):
         table = board(lines, features, ability)
         if table[1:]:
             _print(
                 "Agents that rank by features" if features else "Agents that rank items",
                 table,
-                words,
+                left_aligned,
             )
-            output().print()
+            output_console().print()
 
 
 def _print_line(line: Line, quick: bool) -> None:
@@ -155,15 +160,21 @@ def _print_line(line: Line, quick: bool) -> None:
     tasks.
     """
     tasks = [task for task in all_tasks() if task.name in line.scores]
-    named = AGENTS.keys() - {line.agent, *OURS}
-    others = {one.agent: one.abilities(tasks) for one in published_lines() if one.agent in named}
+    rivals = AGENTS.keys() - {line.agent, *OURS}
+    rival_scores = {
+        rival.agent: rival.abilities(tasks) for rival in published_lines() if rival.agent in rivals
+    }
     rows = [["ability", "score", *([] if quick else ["worst run"]), "best published"]]
     for ability, summary in line.abilities(tasks).items():
-        values = {name: found[ability].value for name, found in others.items() if ability in found}
+        values = {
+            name: summaries[ability].value
+            for name, summaries in rival_scores.items()
+            if ability in summaries
+        }
         best = max(values, key=lambda name: values[name], default="")
-        beside = f"{best} {values[best]:.2f}" if best else ""
+        best_rival = f"{best} {values[best]:.2f}" if best else ""
         worst_run = [] if quick else [f"{summary.worst_run:z.2f}"]
-        rows.append([ability, f"{summary.value:z.2f}", *worst_run, beside])
+        rows.append([ability, f"{summary.value:z.2f}", *worst_run, best_rival])
     title = f"Scorecard of {line.agent}" + (", one run of one task each" if quick else "")
     _print(title, rows, ("ability", "best published"))
-    output().print()
+    output_console().print()

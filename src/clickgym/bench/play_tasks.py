@@ -25,7 +25,7 @@ from ..runner.make import (
 from ..runner.meaning import meaning_of
 from ..runner.play.play_run import engine_of, run
 from ..runner.sweep import resumable
-from ..runner.workers import run_in_parallel, say_resumed
+from ..runner.workers import print_resumed, run_in_parallel
 from .result_files import read_results, write_results
 from .tasks import ScoredTask
 
@@ -39,11 +39,11 @@ def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int)
     those that `examination` returns. Environments whose items or users' states change between
     sessions have none.
     """
-    known, (maker, passed) = {}, resolve_agent(agent)
-    stay = hasattr(getattr(env.unwrapped, "model", None), "epochs")
-    if stay and "examination" in requirements(maker) and "examination" not in passed:
-        known["examination"] = examination(env)
-    return make_agent(agent, env, horizon=horizon, seed=seed, **known)
+    knowledge, (maker, arguments) = {}, resolve_agent(agent)
+    has_epochs = hasattr(getattr(env.unwrapped, "model", None), "epochs")
+    if has_epochs and "examination" in requirements(maker) and "examination" not in arguments:
+        knowledge["examination"] = examination(env)
+    return make_agent(agent, env, horizon=horizon, seed=seed, **knowledge)
 
 
 def examination(env: gym.Env) -> NDArray[np.float64]:
@@ -68,9 +68,9 @@ def playable_tasks(agent: AgentLike, tasks: Iterable[ScoredTask]) -> list[Scored
     """
     maker: Any = resolve_agent(agent)[0]
     by_features = "n_features" in observed_sizes(maker)
-    everywhere = isinstance(maker, type) and issubclass(maker, Learner | Random)
-    fitting = [task for task in tasks if everywhere or task.has_features == by_features]
-    return [task for task in fitting if _suits(agent, task)]
+    takes_any_task = isinstance(maker, type) and issubclass(maker, Learner | Random)
+    suitable = [task for task in tasks if takes_any_task or task.has_features == by_features]
+    return [task for task in suitable if _suits(agent, task)]
 
 
 def _suits(agent: AgentLike, task: ScoredTask) -> bool:
@@ -90,7 +90,7 @@ def play_tasks(
     *,
     seed: int = 0,
     n_jobs: int = -1,
-    watch: Callable[[Iterable[polars.DataFrame]], Iterable[polars.DataFrame]] = iter,
+    track_progress: Callable[[Iterable[polars.DataFrame]], Iterable[polars.DataFrame]] = iter,
 ) -> polars.DataFrame:
     """Play the tasks that have not been played yet.
 
@@ -102,7 +102,8 @@ def play_tasks(
             each finished task, so that the same call can resume.
         seed: the seed of all runs.
         n_jobs: the number of workers: threads for compiled agents, processes for others.
-        watch: wraps the iterator over the tables of finished tasks, for example in a progress bar.
+        track_progress: wraps the iterator over the tables of finished tasks, for example in a
+            progress bar.
 
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
@@ -110,19 +111,19 @@ def play_tasks(
     resolved = resolve_agent(agent)
     make_folder(out)
     files = [out / f"{task.name}.parquet" for task in tasks]
-    if there := sum(file.exists() for file in files):
-        say_resumed(out, f"{there} of {len(tasks)} tasks")
+    if n_saved := sum(file.exists() for file in files):
+        print_resumed(out, f"{n_saved} of {len(tasks)} tasks")
     calls = [
         (play_task, agent, task, runs, seed, file) for task, file in zip(tasks, files, strict=True)
     ]
-    compiled = isinstance(resolved[0], type) and issubclass(resolved[0], CompiledAgent)
+    is_compiled = isinstance(resolved[0], type) and issubclass(resolved[0], CompiledAgent)
     own_files = meaning_of(agent, resolved).files
-    finished: list[polars.DataFrame] = []
-    with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
-        prefer = "threads" if compiled else "processes"
-        for table in watch(run_in_parallel(calls, n_jobs, prefer, "generator", own_files)):
-            finished.append(table)
-    return polars.concat(finished)
+    tables: list[polars.DataFrame] = []
+    with resumable(out, lambda: f"{len(tables)} of {len(tasks)} tasks"):
+        prefer = "threads" if is_compiled else "processes"
+        for table in track_progress(run_in_parallel(calls, n_jobs, prefer, "generator", own_files)):
+            tables.append(table)
+    return polars.concat(tables)
 
 
 def play_task(
@@ -140,9 +141,9 @@ def play_task(
     for number in range(runs):
         seeds = np.random.SeedSequence(seed, spawn_key=(crc32(task.name.encode()), number))
         env_seed, agent_seed = map(int, seeds.generate_state(2))
-        player = make_informed_agent(agent, env, task.horizon, agent_seed)
+        new_agent = make_informed_agent(agent, env, task.horizon, agent_seed)
         result = run(
-            player, env, task.horizon, seed=env_seed, checkpoints=[task.horizon], metrics=metrics
+            new_agent, env, task.horizon, seed=env_seed, checkpoints=[task.horizon], metrics=metrics
         )
         loss = result.to_frame()[task.measure][-1]
         rows.append((task.name, number, loss, result.seconds))

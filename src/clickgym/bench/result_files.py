@@ -14,20 +14,20 @@ import polars
 
 from ..core.files import write_whole
 
-MADE = "clickgym"
+METADATA_KEY = "clickgym"
 """The key of clickgym's metadata in a Parquet file."""
 
 
-def write_results(path: Path, table: polars.DataFrame, made: Mapping[str, Any]) -> None:
+def write_results(path: Path, table: polars.DataFrame, provenance: Mapping[str, Any]) -> None:
     """Write a table atomically.
 
     Args:
         path: the file.
         table: the results.
-        made: what made the results, such as a command and a version; must fit into JSON.
+        provenance: what made the results, such as a command and a version; must fit into JSON.
     """
     content = io.BytesIO()
-    metadata = {MADE: json.dumps(made)}
+    metadata = {METADATA_KEY: json.dumps(provenance)}
     table.write_parquet(content, compression="zstd", compression_level=19, metadata=metadata)
     write_whole(path, content.getvalue())
 
@@ -40,8 +40,8 @@ def read_results(path: Path) -> tuple[polars.DataFrame, dict[str, Any]]:
         ValueError: the file holds something else, or is damaged.
     """
     try:
-        made = polars.read_parquet_metadata(path)[MADE]
-        return polars.read_parquet(path, memory_map=False), json.loads(made)
+        provenance = polars.read_parquet_metadata(path)[METADATA_KEY]
+        return polars.read_parquet(path, memory_map=False), json.loads(provenance)
     except (KeyError, polars.exceptions.PolarsError):
         raise ValueError(
             f"{path} is not a file with results of clickgym bench, or is damaged"

@@ -54,19 +54,21 @@ def score(losses: ArrayLike, anchor: Anchor, task: ScoredTask) -> Values:
         >>> score([1000.0, 100.0, 10.0, 1.0, 0.0], Anchor(1000.0, 10.0, "TopRank"), task)
         array([0. , 0.5, 1. , 1.5, 1.5])
     """
-    more = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
+    allowance = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
     least = anchor.random / task.horizon
-    reached = np.maximum(np.asarray(losses, float), least) + more
-    unit = math.log((anchor.random + more) / (max(anchor.best, least) + more))
-    return np.log((anchor.random + more) / reached) / unit
+    loss = np.maximum(np.asarray(losses, float), least) + allowance
+    unit = math.log((anchor.random + allowance) / (max(anchor.best, least) + allowance))
+    return np.log((anchor.random + allowance) / loss) / unit
 
 
 def is_scored(anchor: Anchor | None, task: ScoredTask) -> bool:
     """Whether a task has anchors that differ enough to tell agents apart."""
     if anchor is None:
         return False
-    more = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
-    return anchor.random > 0 and anchor.random + more >= LEAST_RATIO * (anchor.best + more)
+    allowance = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
+    return anchor.random > 0 and anchor.random + allowance >= LEAST_RATIO * (
+        anchor.best + allowance
+    )
 
 
 def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
@@ -155,11 +157,11 @@ def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = Tru
     if n_runs == 1 or not intervals:
         return Summary(value, math.nan, math.nan, worst_run)
     users = [task.users for task in tasks]
-    rows = [np.flatnonzero([of == name for of in users]) for name in dict.fromkeys(users)]
+    rows = [np.flatnonzero([other == name for other in users]) for name in dict.fromkeys(users)]
     rng, replicates = np.random.default_rng(0), []
     for _ in range(REPLICATES):
-        drawn = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
-        runs = rng.integers(n_runs, size=(len(drawn), n_runs))
-        replicates.append(iqm(table[drawn[:, None], runs].mean(axis=1)))
+        resample = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
+        runs = rng.integers(n_runs, size=(len(resample), n_runs))
+        replicates.append(iqm(table[resample[:, None], runs].mean(axis=1)))
     low, high = np.quantile(replicates, [0.025, 0.975])
     return Summary(value, float(low), float(high), worst_run)

@@ -69,7 +69,7 @@ class Group(NamedTuple):
     Attributes:
         about: what the tasks have in common, in words.
         models: the ids of the click models' environments, without ``Rank-v0``.
-        places: instances, in which ``{query}`` and ``{seed}`` are replaced for each task.
+        instances: their names, in which ``{query}`` and ``{seed}`` are replaced for each task.
         seed: the n-th task of the group has the seed ``seed + n``; no other group has these seeds.
         horizon, measure: as in `ScoredTask`.
         quick: used in the first group of an ability: the number of the task that ``--quick`` runs,
@@ -78,7 +78,7 @@ class Group(NamedTuple):
 
     about: str
     models: Sequence[str]
-    places: Sequence[str]
+    instances: Sequence[str]
     seed: int
     horizon: int = 100_000
     measure: str = "regret"
@@ -252,8 +252,8 @@ def all_tasks() -> tuple[ScoredTask, ...]:
 
 def quick_tasks() -> tuple[ScoredTask, ...]:
     """One task of each ability, except those with ``quick=0``: for slow agents."""
-    chosen = [(tasks_of(name), groups[0].quick) for name, groups in ABILITIES.items()]
-    return tuple(tasks[(number - 1) % len(tasks)] for tasks, number in chosen if number)
+    choices = [(tasks_of(name), groups[0].quick) for name, groups in ABILITIES.items()]
+    return tuple(tasks[(number - 1) % len(tasks)] for tasks, number in choices if number)
 
 
 def tasks_of(ability: str) -> list[ScoredTask]:
@@ -261,10 +261,10 @@ def tasks_of(ability: str) -> list[ScoredTask]:
     queries = [name for name in list_instances() if name.startswith("yandex-9")]
     tasks: list[ScoredTask] = []
     for group in ABILITIES[ability]:
-        of_group = product(group.places, group.models)
-        for seed, (place, model) in enumerate(of_group, group.seed + 1):
+        pairs = product(group.instances, group.models)
+        for seed, (template, model) in enumerate(pairs, group.seed + 1):
             query = queries[len(tasks) % len(queries)]
-            instance = place.format(query=query, seed=seed)
+            instance = template.format(query=query, seed=seed)
             if not model.startswith("Contextual"):
                 instance += f"{',' if ':' in instance else ':'}shuffle={seed}"
             name = f"{ability.replace(' ', '-')}-{len(tasks) + 1:02}"

@@ -28,9 +28,9 @@ Shape = tuple[int | str | None, ...]
 """An expected shape. An integer is an exact length; a name or None allows any positive length."""
 
 
-def short_repr(thing: object) -> str:
+def short_repr(value: object) -> str:
     """Return the ``repr`` of a value for a message: on one line, shortened if it is long."""
-    text = " ".join(repr(thing).split())
+    text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -39,7 +39,7 @@ def value_error(name: str, value: object, expected: str) -> ValueError:
     return ValueError(f"{name} is {short_repr(value)}; expected {expected}")
 
 
-def as_call(thing: object, **arguments: object) -> str:
+def as_call(obj: object, **arguments: object) -> str:
     """Return the call that makes an object, without arguments that are None, for its ``repr``.
 
     Example:
@@ -49,29 +49,29 @@ def as_call(thing: object, **arguments: object) -> str:
     call = ", ".join(
         f"{name}={short_repr(value)}" for name, value in arguments.items() if value is not None
     )
-    return f"{type(thing).__name__}({call})"
+    return f"{type(obj).__name__}({call})"
 
 
 # ------------------------------------------------------------ words
 
 
-def unknown_message(what: str, name: object, names: Iterable[str]) -> str:
+def unknown_message(noun: str, name: object, names: Iterable[str]) -> str:
     """Return the message for an unknown name, with `suggestions`."""
-    return f"unknown {what} {short_repr(name)}{suggestions(name, names)}"
+    return f"unknown {noun} {short_repr(name)}{suggestions(name, names)}"
 
 
 def suggestions(name: object, names: Iterable[str]) -> str:
     """Return the end of a message about an unknown name: a suggestion, if a similar name exists,
     and the available names. Of more than five names, only the five most similar are listed.
     """
-    by_letters = {known.casefold(): known for known in names}
+    by_letters = {choice.casefold(): choice for choice in names}
     word = str(name).casefold()
-    near = [by_letters[k] for k in difflib.get_close_matches(word, by_letters, 5, cutoff=0.0)]
+    nearest = [by_letters[k] for k in difflib.get_close_matches(word, by_letters, 5, cutoff=0.0)]
     alike = difflib.get_close_matches(word, by_letters, 1, cutoff=0.5)
     suggestion = f"; did you mean {by_letters[alike[0]]!r}?" if alike else ""
     others = f" and {len(by_letters) - 5} more" if len(by_letters) > 5 else ""
-    shown = near if others else by_letters.values()
-    return f"{suggestion} (available: {', '.join(shown)}{others})"
+    listed = nearest if others else by_letters.values()
+    return f"{suggestion} (available: {', '.join(listed)}{others})"
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
@@ -143,8 +143,8 @@ def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
     such as ``1e6``, and at least ``least``.
     """
     is_whole_float = isinstance(horizon, float | np.floating) and horizon.is_integer()
-    whole = is_integer(horizon) or is_whole_float
-    if not whole or not least <= horizon <= MOST_SESSIONS:
+    is_whole = is_integer(horizon) or is_whole_float
+    if not is_whole or not least <= horizon <= MOST_SESSIONS:
         raise value_error(name, horizon, f"an integer from {least} to {MOST_SESSIONS:,}")
     return int(horizon)
 
@@ -230,20 +230,22 @@ def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
     return array
 
 
-def _check_shape(name: str, array: NDArray[Any], shape: Shape, empty: bool) -> None:
+def _check_shape(name: str, array: NDArray[Any], shape: Shape, allow_empty: bool) -> None:
     sizes = zip(shape, array.shape, strict=False)
     fits = array.ndim == len(shape) and all(
         size == length or not isinstance(size, int) for size, length in sizes
     )
-    if not fits or not (empty or array.size):
-        wanted = str(tuple("n" if size is None else size for size in shape)).replace("'", "")
-        raise ValueError(f"{name} has shape {array.shape}; expected {wanted}")
+    if not fits or not (allow_empty or array.size):
+        expected = str(tuple("n" if size is None else size for size in shape)).replace("'", "")
+        raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
 
 
-def _refuse_first(name: str, array: NDArray[Any], good: NDArray[np.bool_], expected: str) -> None:
-    place = np.argwhere(~good)[0]
-    where, entry = ", ".join(map(str, place)), array[tuple(place)].item()
-    raise value_error(f"{name}[{where}]" if where else name, entry, expected)
+def _raise_for_first(
+    name: str, array: NDArray[Any], is_valid: NDArray[np.bool_], expected: str
+) -> None:
+    index = np.argwhere(~is_valid)[0]
+    index_text, entry = ", ".join(map(str, index)), array[tuple(index)].item()
+    raise value_error(f"{name}[{index_text}]" if index_text else name, entry, expected)
 
 
 def as_integers(
@@ -254,8 +256,8 @@ def as_integers(
     below: int | None = None,
     *,
     dtype: type[np.integer[Any]] = np.int64,
-    empty: bool = False,
-    whole: bool = False,
+    allow_empty: bool = False,
+    allow_floats: bool = False,
 ) -> NDArray[Any]:
     """Return ``values`` as an array of integers; nothing is rounded, truncated or converted from
     another type.
@@ -266,8 +268,8 @@ def as_integers(
         shape: the expected shape.
         least, below: the range, without ``below``; by default, up to what ``dtype`` can hold.
         dtype: the result's dtype; ``values`` itself is returned if it has this dtype.
-        empty: whether the first dimension may be 0.
-        whole: whether floats without a fraction, such as 1e6, are accepted.
+        allow_empty: whether the first dimension may be 0.
+        allow_floats: whether floats without a fraction, such as 1e6, are accepted.
 
     Raises:
         ValueError: the shape or an entry is invalid; the message names the argument, the shape or
@@ -275,14 +277,14 @@ def as_integers(
     """
     array = as_array(name, values, "integers")
     if array.dtype.kind == "f":
-        good = (array == np.floor(array)) & np.isfinite(array) & whole
-        if not good.all():
-            _refuse_first(name, array, good, "an integer")
-    _check_shape(name, array, shape, empty)
+        is_valid = (array == np.floor(array)) & np.isfinite(array) & allow_floats
+        if not is_valid.all():
+            _raise_for_first(name, array, is_valid, "an integer")
+    _check_shape(name, array, shape, allow_empty)
     most = int(np.iinfo(dtype).max) if below is None else below - 1
     expected = f"an integer from {least}" + ("" if below is None else f" to {most}")
     if array.size and not least <= array.min() <= array.max() <= most:
-        _refuse_first(name, array, (array >= least) & (array <= most), expected)
+        _raise_for_first(name, array, (array >= least) & (array <= most), expected)
     return array.astype(dtype, copy=False)
 
 
@@ -295,28 +297,28 @@ def as_numbers(
     *,
     above: float = -math.inf,
     expected: str = "a finite number",
-    empty: bool = False,
+    allow_empty: bool = False,
     copy: bool = True,
-    single: bool = False,
+    allow_float32: bool = False,
 ) -> NDArray[Any]:
     """Return ``values`` as a float64 array of finite numbers; errors are those of `as_integers`.
 
     Args:
-        name, values, shape, empty: as in `as_integers`.
+        name, values, shape, allow_empty: as in `as_integers`.
         least, most: the range.
         above: a bound that entries must exceed.
         expected: what an entry must be, for messages.
         copy: whether the result is always a copy.
-        single: whether float32 stays float32.
+        allow_float32: whether float32 stays float32.
     """
     array = as_array(name, values, "numbers")
-    dtype = np.float32 if single and array.dtype == np.float32 else np.float64
+    dtype = np.float32 if allow_float32 and array.dtype == np.float32 else np.float64
     array = array.astype(dtype, order="C", copy=copy)
-    _check_shape(name, array, shape, empty)
+    _check_shape(name, array, shape, allow_empty)
     low, high = array.min(initial=most), array.max(initial=-math.inf)  # nan if an entry is nan
     if array.size and not (above < low and least <= low and high <= most and np.isfinite(high)):
-        good = (array > above) & (array >= least) & (array <= most) & np.isfinite(array)
-        _refuse_first(name, array, good, expected)
+        is_valid = (array > above) & (array >= least) & (array <= most) & np.isfinite(array)
+        _raise_for_first(name, array, is_valid, expected)
     return array
 
 

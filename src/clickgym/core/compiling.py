@@ -73,18 +73,18 @@ def explanation(error: str) -> str:
             undefined, the message gives no line.
     """
     *_, kernel = re.findall(r"<function (\S+) at", error) or ["?"]
-    where, account = f"kernel {kernel}", error
+    location, message = f"kernel {kernel}", error
     for match in re.finditer(r"During: .* at (\S+) \((\d+)\)", error):
         line = linecache.getline(match[1], int(match[2])).strip()
         if line and not match[1].startswith(numba.__path__[0]):
-            where, account = f"line {match[2]} of {match[1]}, {line!r}", error[: match.start()]
+            location, message = f"line {match[2]} of {match[1]}, {line!r}", error[: match.start()]
             break
-    if any(phrase in account for phrase in ALLOCATES):
+    if any(phrase in message for phrase in ALLOCATES):
         reason = (
             "it creates an array, list or string, but kernels cannot allocate memory; create "
             "the array outside, and pass it as an argument"
         )
     else:
-        reason = account.rpartition("pipeline (step: nopython frontend)")[2]
+        reason = message.rpartition("pipeline (step: nopython frontend)")[2]
         reason = " ".join(re.split("There are|File |During", reason)[0].split())
-    return f"a kernel does not compile: {where}: {reason}"
+    return f"a kernel does not compile: {location}: {reason}"

@@ -46,12 +46,12 @@ def cause(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     # NumPy's compiled files have no folder in their names.
     files = [frame for frame in frames if not frame.filename.endswith((".pyx", ".pxd"))]
-    own = [frame for frame in files if not frame.filename.startswith(LIBRARIES)]
+    user_frames = [frame for frame in files if not frame.filename.startswith(LIBRARIES)]
     line = ""
-    if own:
-        where = own[-1]
-        file = where.filename.removeprefix(f"{Path.cwd()}{os.sep}")
-        line = f" ({file}:{where.lineno} in {where.name}: {where.line!r})"
+    if user_frames:
+        last_frame = user_frames[-1]
+        file = last_frame.filename.removeprefix(f"{Path.cwd()}{os.sep}")
+        line = f" ({file}:{last_frame.lineno} in {last_frame.name}: {last_frame.line!r})"
     return f"{type(error).__name__}{': ' if str(error) else ''}{' '.join(str(error).split())}{line}"
 
 

@@ -39,15 +39,15 @@ def write_whole(path: Path, content: str | bytes) -> None:
         [('a.txt', 'whole')]
     """
     # only the start of a long name: file systems allow 255 bytes
-    draft = path.parent / f".{path.name[:30]}.{secrets.token_hex(6)}.partial"
+    temporary = path.parent / f".{path.name[:30]}.{secrets.token_hex(6)}.partial"
     try:
-        draft.write_bytes(content.encode() if isinstance(content, str) else content)
-        os.replace(draft, path)
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        os.replace(temporary, path)
     except OSError as error:  # name the file, not the temporary file
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(OSError):  # the temporary file is left after a failure; otherwise renamed
-            draft.unlink()
+            temporary.unlink()
 
 
 def append(path: Path, lines: str) -> None:
@@ -78,7 +78,7 @@ def make_folder(path: Path) -> None:
 
 
 @contextmanager
-def one_line_errors(path: object, what: str, cure: str) -> Iterator[None]:
+def one_line_errors(path: object, fault: str, cure: str) -> Iterator[None]:
     """Context manager that turns any error into a one-line ValueError: the file, the fault, and
     what to do.
 
@@ -87,7 +87,7 @@ def one_line_errors(path: object, what: str, cure: str) -> Iterator[None]:
 
     Args:
         path: the file.
-        what: what is wrong, such as ``"is damaged"``.
+        fault: what is wrong, such as ``"is damaged"``.
         cure: what to do.
     """
     try:
@@ -96,14 +96,14 @@ def one_line_errors(path: object, what: str, cure: str) -> Iterator[None]:
         raise
     except BaseException as error:
         line = str(error).strip().partition("\n")[0]
-        raise ValueError(f"{path} {what} ({line or type(error).__name__}); {cure}") from None
+        raise ValueError(f"{path} {fault} ({line or type(error).__name__}); {cure}") from None
 
 
-def check_format(where: object, number: object) -> None:
+def check_format(source: object, number: object) -> None:
     """Raise a ValueError if a file has another format; the message says which version reads it."""
     if number != FORMAT:
         raise ValueError(
-            f"{where} was written by another version of clickgym: its format is {number!r}, "
+            f"{source} was written by another version of clickgym: its format is {number!r}, "
             f"but the installed version reads only format {FORMAT}; create it again under a "
             f"new name, or install clickgym {number}.0"
         )

@@ -50,12 +50,12 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
     if any(kind.__module__ == "__main__" or "<" in kind.__qualname__ for kind in records):
         return ""
     content: list[Any] = [versions, text, [*OPTIONS], [*map(_fields_of, records)]]
-    reached = [kernel]  # grows in the loop, because kernels call kernels
+    kernels = [kernel]  # grows in the loop, because kernels call kernels
     try:
-        for function in reached:
+        for function in kernels:
             content.append((*_name_of(function), _instructions(function.__code__)))
             values = _values_read(function)
-            content += [(name, _content_of(value, reached)) for name, value in values]
+            content += [(name, _content_of(value, kernels)) for name, value in values]
     except _UnknownContent:
         return ""
     return hashlib.sha256(repr(content).encode()).hexdigest()[:40]
@@ -73,20 +73,20 @@ def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
         yield name, function.__globals__[name]
 
 
-def _content_of(value: Any, reached: list[Any]) -> Any:
+def _content_of(value: Any, kernels: list[Any]) -> Any:
     """Return something whose ``repr`` differs for different values. If the value is a kernel, add
-    the kernel to ``reached``, so that its own content is hashed, too.
+    the kernel to ``kernels``, so that its own content is hashed, too.
     """
     if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
-        if value not in reached:
-            reached.append(value)
-        return "kernel", reached.index(value)
+        if value not in kernels:
+            kernels.append(value)
+        return "kernel", kernels.index(value)
     if isinstance(value, PLAIN):
         return value
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return value.dtype.descr, value.shape, value.tobytes()
     if isinstance(value, tuple):
-        return _fields_of(type(value)), [_content_of(part, reached) for part in value]
+        return _fields_of(type(value)), [_content_of(part, kernels) for part in value]
     if isinstance(value, type) and issubclass(value, tuple | BaseException):
         return _fields_of(value)
     if hasattr(value, "__name__") and _module_of(value).partition(".")[0] in LIBRARIES:

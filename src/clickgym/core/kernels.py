@@ -164,11 +164,11 @@ def uncompiled() -> Iterator[None]:
     tests that take less time than compilation.
     """
     global _is_compiled
-    before, _is_compiled = _is_compiled, False
+    previous, _is_compiled = _is_compiled, False
     try:
         yield
     finally:
-        _is_compiled = before
+        _is_compiled = previous
 
 
 _is_compiled = COMPILES
@@ -242,30 +242,30 @@ class _Entry:
         function that calls the kernel is given its own file, which has the kernel's key in its
         name.
         """
-        before, key = time.perf_counter(), key_of(self.kernel, arguments, self._text)
+        start, key = time.perf_counter(), key_of(self.kernel, arguments, self._text)
         name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
         file = cache_folder() / f"{name}.py" if key else None
-        told = [] if file is not None and os.path.exists(file) else [*_listeners]
-        is_kept = file is not None and _make_file(file)
+        listeners = [] if file is not None and os.path.exists(file) else [*_listeners]
+        is_cached = file is not None and _make_file(file)
         parameters = ", ".join(inspect.signature(self.kernel).parameters)
         text = self._text.format(name=name, arguments=parameters)
         scope: dict[str, Any] = {"kernel": self.kernel, "__name__": __name__}
         exec(compile(text, str(file or "<entry>"), "exec"), scope)
-        compiled = numba.njit(nogil=True, cache=is_kept)(scope[name])
-        for tell in told:
-            tell(True)
-        collects = gc.isenabled()
+        compiled = numba.njit(nogil=True, cache=is_cached)(scope[name])
+        for listener in listeners:
+            listener(True)
+        was_collecting = gc.isenabled()
         gc.disable()  # collection would take a twelfth of a cold command's time, and free little
         try:
             compiled.compile((*map(numba.typeof, arguments),))
         except numba.core.errors.NumbaError as error:
             raise KernelError(explanation(str(error))) from None
         finally:
-            if collects:
+            if was_collecting:
                 gc.enable()
-            for tell in told:
-                tell(False)
-        _first_calls.seconds += time.perf_counter() - before
+            for listener in listeners:
+                listener(False)
+        _first_calls.seconds += time.perf_counter() - start
         return compiled
 
 

@@ -12,33 +12,33 @@ from types import ModuleType
 from .errors import FAILURES, cause
 
 
-def module_of(what: str, name: str) -> ModuleType:
-    """Import the module of ``"module:Name"``; errors begin with ``what``.
+def module_of(noun: str, name: str) -> ModuleType:
+    """Import the module of ``"module:Name"``; errors begin with ``noun``.
 
     The working folder is appended to ``sys.path``, which worker processes receive, too.
     """
-    module, here = name.partition(":")[0], str(Path.cwd())
+    module, folder = name.partition(":")[0], str(Path.cwd())
     is_path = name.partition(":")[2][:1] in ("\\", "/")  # such as C:\agent.py
     if is_path or not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(
-            f"{what} {name!r}: {module!r} is not the name of a module; "
+            f"{noun} {name!r}: {module!r} is not the name of a module; "
             "expected module:Name, such as my_module:MyName"
         )
-    if here not in sys.path:
-        sys.path.append(here)
+    if folder not in sys.path:
+        sys.path.append(folder)
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and module.partition(".")[0] == error.name.partition(".")[0]:
             raise ValueError(
-                f"{what} {name!r}: there is no module {module!r} among the installed packages "
-                f"or in the working folder, {here}"
+                f"{noun} {name!r}: there is no module {module!r} among the installed packages "
+                f"or in the working folder, {folder}"
             ) from None
         fault: BaseException = error  # the module exists, but one of its own imports is missing
     except FAILURES as error:
         fault = error
     is_exit = isinstance(fault, SystemExit)
-    why = "its import parses the command line or ends the program: " if is_exit else ""
+    hint = "its import parses the command line or ends the program: " if is_exit else ""
     raise ImportError(
-        f"{what} {name!r}: the module {module!r} cannot be imported: {why}{cause(fault)}"
+        f"{noun} {name!r}: the module {module!r} cannot be imported: {hint}{cause(fault)}"
     ) from fault

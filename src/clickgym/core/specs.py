@@ -70,8 +70,8 @@ def parse_spec(
         try:
             arguments[key] = parse_value(text) if value_of is None else value_of(key, text)
             if arguments[key] is text and OPENS.match(text):
-                like = "such as '...={\"net_arch\":[64,64]}', in single quotes in a shell"
-                raise ValueError(f"expected JSON or a Python literal, {like}; got {text!r}")
+                example = "such as '...={\"net_arch\":[64,64]}', in single quotes in a shell"
+                raise ValueError(f"expected JSON or a Python literal, {example}; got {text!r}")
         except ValueError as error:
             raise ValueError(f"{short_repr(spec)}: {key}: {error}") from None
     return parts[1], arguments

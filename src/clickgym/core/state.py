@@ -37,12 +37,12 @@ def _arrays_of(state: type) -> list[tuple[str, np.dtype[Any], list[Any]]]:
     """
     arrays = []
     for name, hint in get_type_hints(state, include_extras=True).items():
-        array, *declared = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        array, *declaration = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         # NDArray[scalar] is ndarray[..., dtype[scalar]], and has another name in NumPy 2.5
         while arguments := get_args(array):
             array = arguments[-1]
         if isinstance(array, type) and issubclass(array, np.generic):
-            arrays.append((name, np.dtype(array), declared))
+            arrays.append((name, np.dtype(array), declaration))
     return arrays
 
 
@@ -67,9 +67,9 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
         ValueError: a shape is malformed, or has a letter that ``sizes`` lacks.
     """
     arrays = {}
-    for name, dtype, declared in _arrays_of(state):
-        if declared:
-            shape, *first = declared
+    for name, dtype, declaration in _arrays_of(state):
+        if declaration:
+            shape, *first = declaration
             arrays[name] = np.zeros([length_of(text, sizes) for text in shape.split()], dtype)
             for value in first:
                 arrays[name][...] = np.arange(arrays[name].shape[-1]) if value is range else value

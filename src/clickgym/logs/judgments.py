@@ -135,7 +135,7 @@ class Judgments:
             expected = f"increasing numbers from 0 to the number of grades, {len(grades)}"
             raise ValueError(f"starts are {short_repr(self.starts)}; expected {expected}")
         shape = (len(grades), None)
-        features = as_numbers("features", self.features, shape, copy=False, single=True)
+        features = as_numbers("features", self.features, shape, copy=False, allow_float32=True)
         object.__setattr__(self, "queries", queries)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "grades", grades)
@@ -214,12 +214,12 @@ def read_judgments(
                 raise ValueError("it has no documents")
     documents = pl.concat(heads)
     begins = pl.col("query").ne_missing(pl.col("query").shift())
-    of_queries = documents.with_row_index().filter(begins)
-    for _, file, line, query, _ in of_queries.filter(~pl.col("query").is_first_distinct()).rows():
+    query_starts = documents.with_row_index().filter(begins)
+    for _, file, line, query, _ in query_starts.filter(~pl.col("query").is_first_distinct()).rows():
         raise ValueError(
             f"{file}: line {line}: the documents of query {query!r} are not on consecutive lines"
         )
-    starts = np.append(of_queries["index"].to_numpy(), len(documents)).astype(np.int64)
+    starts = np.append(query_starts["index"].to_numpy(), len(documents)).astype(np.int64)
     width = n_features or max(block.shape[1] for block in blocks)
     if not width:
         raise ValueError(f"{short_repr(paths)}: no document has a feature; {EXPECTED}")
@@ -229,10 +229,10 @@ def read_judgments(
         row += len(part)
     if normalize:
         for first, stop in pairwise(starts):
-            own = features[first:stop].astype(np.float64)
-            least, span = own.min(axis=0), np.ptp(own, axis=0)
-            features[first:stop] = (own - least) / np.where(span > 0, span, 1.0)
-    return Judgments(tuple(of_queries["query"]), starts, documents["grade"].to_numpy(), features)
+            rows = features[first:stop].astype(np.float64)
+            least, span = rows.min(axis=0), np.ptp(rows, axis=0)
+            features[first:stop] = (rows - least) / np.where(span > 0, span, 1.0)
+    return Judgments(tuple(query_starts["query"]), starts, documents["grade"].to_numpy(), features)
 
 
 def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame, Singles]:
@@ -253,32 +253,33 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
         .with_columns(grade=head[0].cast(pl.Int64), query=head[1])
     )
     _refuse(documents.filter(pl.col("query").is_null()), "text")
-    rest, pair = text.str.replace(HEAD, "").str.splitn("#", 2), pl.col("pair").str.splitn(":", 2)
+    features_text = text.str.replace(HEAD, "").str.splitn("#", 2)
+    pair = pl.col("pair").str.splitn(":", 2)
     value = pair.struct[1].cast(pl.Float64, strict=False)
     pairs = (
         documents.select(
             "row",
             "line",
-            pair=rest.struct[0].str.replace_all("\t", " ", literal=True).str.split(" "),
+            pair=features_text.struct[0].str.replace_all("\t", " ", literal=True).str.split(" "),
         )
         .explode("pair")
         .filter(pl.col("pair") != "")
         .with_columns(
-            place=pair.struct[0].cast(pl.UInt32, strict=False),
+            number=pair.struct[0].cast(pl.UInt32, strict=False),
             value=pl.when(value.is_finite() & (value.abs() >= MISSING)).then(0.0).otherwise(value),
         )
     )
-    is_right = pl.col("place").is_between(1, most) & (pl.col("value").abs() <= LARGEST)
+    is_right = pl.col("number").is_between(1, most) & (pl.col("value").abs() <= LARGEST)
     _refuse(pairs.filter(~is_right.fill_null(value=False)), "pair")
-    rows, places, values = (pairs[name].to_numpy() for name in ("row", "place", "value"))
-    features = np.zeros((len(documents), int(places.max(initial=0))), np.float32)
-    features[rows, places - 1] = values
+    rows, numbers, values = (pairs[name].to_numpy() for name in ("row", "number", "value"))
+    features = np.zeros((len(documents), int(numbers.max(initial=0))), np.float32)
+    features[rows, numbers - 1] = values
     return documents.select("line", "query", "grade"), features
 
 
-def _refuse(wrong: pl.DataFrame, column: str) -> None:
+def _refuse(invalid: pl.DataFrame, column: str) -> None:
     """Raise a ValueError for the first of some invalid lines or pairs, if there are any."""
-    for line, text in wrong.head(1).select("line", column).rows():
+    for line, text in invalid.head(1).select("line", column).rows():
         raise ValueError(f"line {line} has {short_repr(text)}")
 
 
@@ -347,33 +348,33 @@ def judged_instance(
     items = _scaled_features(judgments, n_blank, test)
     bounds = list(pairwise(judgments.starts))
     blanks = np.arange(n, n + n_blank)
-    labels: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "candidates": [
             np.concatenate([np.arange(a, b), blanks[: max(n_rows - (b - a), 0)]]) for a, b in bounds
         ],
         "gain": np.concatenate([np.exp2(judgments.grades) - 1.0, np.zeros(n_blank)]),
     }
     if test is not None:
-        labels["held_out"] = [n + n_blank + np.arange(a, b) for a, b in pairwise(test.starts)]
-        labels["gain"] = np.concatenate([labels["gain"], np.exp2(test.grades) - 1.0])
+        arguments["held_out"] = [n + n_blank + np.arange(a, b) for a, b in pairwise(test.starts)]
+        arguments["gain"] = np.concatenate([arguments["gain"], np.exp2(test.grades) - 1.0])
     grades = np.concatenate([judgments.grades, np.full(n_blank, len(click))])
     attraction, satisfaction = (np.array([*values, 0.0])[grades] for values in (click, stop))
-    labels["attraction"] = [attraction[row] for row in labels["candidates"]]
-    labels["satisfaction"] = np.append(satisfaction, np.zeros(len(items) - n - n_blank))
-    nothing = np.zeros(n_rows)
-    base = DynamicBayesianModel(nothing, nothing, 1.0, n_positions=n_positions)
-    model = ContextualModel(base, items, **labels)
+    arguments["attraction"] = [attraction[row] for row in arguments["candidates"]]
+    arguments["satisfaction"] = np.append(satisfaction, np.zeros(len(items) - n - n_blank))
+    zeros = np.zeros(n_rows)
+    base = DynamicBayesianModel(zeros, zeros, 1.0, n_positions=n_positions)
+    model = ContextualModel(base, items, **arguments)
     share = float(np.maximum(n_rows - sizes, 0).sum()) / (len(sizes) * n_rows)
-    what = (
+    summary = (
         f"{len(sizes):,} queries, {n:,} documents, {d} features; {users} users, {len(click)} grades"
     )
     if test is not None:
-        what += f"; {len(test.queries):,} held-out queries"
+        summary += f"; {len(test.queries):,} held-out queries"
     return Instance(
         name,
         {model.kind: model},
         n_positions,
-        description=f"{what}; {share:.0%} of the rows are blank".replace("%", " %"),
+        description=f"{summary}; {share:.0%} of the rows are blank".replace("%", " %"),
         origin=origin,
         estimation={"scale": judgments.scale, "blank": round(share, 4)},
     )

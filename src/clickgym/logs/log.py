@@ -53,10 +53,10 @@ class ClickLog:
             value = getattr(self, name)
             if isinstance(value, np.ndarray) and value.dtype == np.bool_:
                 value = value.view(np.int8)
-            checked = as_integers(
-                name, value, shape, least, below, dtype=dtype, empty=True, whole=True
+            array = as_integers(
+                name, value, shape, least, below, dtype=dtype, allow_empty=True, allow_floats=True
             )
-            object.__setattr__(self, name, checked)
+            object.__setattr__(self, name, array)
 
         for name in ("item_labels", "query_labels"):
             object.__setattr__(self, name, check_labels(name, getattr(self, name)))
@@ -67,17 +67,19 @@ class ClickLog:
 
     def _check_lists(self) -> None:
         """Raise an error for a list that has an item twice, a gap, or a click below its end."""
-        ended, ranked = self.items < 0, np.sort(self.items, axis=1)
-        twice = (ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] >= 0)
-        gap = ended[:, :1] | (ended[:, :-1] & ~ended[:, 1:]).any(axis=1, keepdims=True)
-        for faults, what in (
-            (twice, "shows an item twice; expected distinct items in a list"),
+        is_past_end, sorted_items = self.items < 0, np.sort(self.items, axis=1)
+        repeats = (sorted_items[:, 1:] == sorted_items[:, :-1]) & (sorted_items[:, 1:] >= 0)
+        gap = is_past_end[:, :1] | (is_past_end[:, :-1] & ~is_past_end[:, 1:]).any(
+            axis=1, keepdims=True
+        )
+        for faults, fault in (
+            (repeats, "shows an item twice; expected distinct items in a list"),
             (gap, "has a gap; expected one item or more, then -1 for the rest"),
-            (ended & (self.clicks > 0), "has a click below the end of its list"),
+            (is_past_end & (self.clicks > 0), "has a click below the end of its list"),
         ):
             if faults.any():
                 session = int(faults.any(axis=1).argmax())
-                raise ValueError(f"items[{session}] {what}: {self.items[session].tolist()}")
+                raise ValueError(f"items[{session}] {fault}: {self.items[session].tolist()}")
 
     def __len__(self) -> int:
         return len(self.items)
@@ -125,7 +127,7 @@ class ClickLog:
             [(0, 'q', 1, 'b', 1), (0, 'q', 2, 'a', 0)]
         """
         sessions, positions = np.nonzero(self.items >= 0)
-        shown = self.items[sessions, positions]
+        items = self.items[sessions, positions]
         return pl.DataFrame(
             {
                 "session": sessions,
@@ -133,7 +135,7 @@ class ClickLog:
                     self.queries[sessions]
                 ),
                 "position": positions.astype(np.int32) + 1,
-                "item": pl.Series(self.item_labels, dtype=pl.String).gather(shown),
+                "item": pl.Series(self.item_labels, dtype=pl.String).gather(items),
                 "clicked": self.clicks[sessions, positions],
             }
         )

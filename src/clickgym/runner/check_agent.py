@@ -105,32 +105,30 @@ def check_agent(agent: AgentLike) -> None:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again
     """
     check = _Check(agent)
-    first = {"constructor": check.constructor}
-    further = {
-        "seeds": check.seeds,
-        "agents side by side": check.no_shared_state,
-        "item ids": check.item_ids,
+    first = {"constructor": check.check_constructor}
+    others = {
+        "seeds": check.check_seeds,
+        "agents side by side": check.check_shared_state,
+        "item ids": check.check_item_ids,
     }
-    if isinstance(check.first, CompiledAgent):
-        first["kernels"] = check.kernels
-        further |= {"hyper-parameters": check.hyperparameters, "engines": check.engines}
-    if hasattr(check.first, "save") and hasattr(check.first, "load"):
-        further["saving and loading"] = check.saving
-    first["lists"] = check.lists
-    _run_checks(
-        f"{maker_name(check.maker)} does not follow the interface of agents", first, further
-    )
+    if isinstance(check.agent, CompiledAgent):
+        first["kernels"] = check.check_kernels
+        others |= {"hyper-parameters": check.check_hyperparameters, "engines": check.check_engines}
+    if hasattr(check.agent, "save") and hasattr(check.agent, "load"):
+        others["saving and loading"] = check.check_saving
+    first["lists"] = check.check_lists
+    _run_checks(f"{maker_name(check.maker)} does not follow the interface of agents", first, others)
 
 
 Checks = Mapping[str, Callable[[], None]]
 """Checks by their names in the report; a check that finds a fault raises a `Fault`."""
 
 
-def _run_checks(what: str, first: Checks, others: Checks) -> None:
+def _run_checks(heading: str, first: Checks, others: Checks) -> None:
     """Run all checks, and report all faults in one error.
 
     Args:
-        what: the first line of the report, such as ``"MyAgent does not follow the interface of
+        heading: the first line of the report, such as ``"MyAgent does not follow the interface of
             agents"``.
         first: checks on which the others depend; the first fault among them stops all checks.
         others: checks that all run.
@@ -145,7 +143,7 @@ def _run_checks(what: str, first: Checks, others: Checks) -> None:
     if not faults:
         faults = [line for name, check in others.items() for line in _fault(name, check)]
     if faults:
-        raise AssertionError("\n".join([f"{what}:", *(f"- {line}" for line in faults)]))
+        raise AssertionError("\n".join([f"{heading}:", *(f"- {line}" for line in faults)]))
 
 
 def _fault(name: str, check: Callable[[], None]) -> list[str]:
@@ -162,31 +160,35 @@ class _Check:
     """An agent, the small problems that it plays, and the checks."""
 
     def __init__(self, agent: AgentLike) -> None:
-        self.maker, self.passed = resolve_agent(agent)
-        self.observed = observed_sizes(self.maker)
+        self.maker, self.arguments = resolve_agent(agent)
+        self.observed_sizes = observed_sizes(self.maker)
         common = ("n_items", "n_positions", "seed")
-        self.own = [name for name in parameters_of(self.maker) if name not in common]
+        self.hyperparameter_names = [
+            name for name in parameters_of(self.maker) if name not in common
+        ]
         if isinstance(self.maker, type) and not issubclass(self.maker, Agent):
             raise TypeError(
                 f"{maker_name(self.maker)} is an algorithm with its own training loop; "
                 "check_agent checks only subclasses of clickgym.agents.Agent"
             )
         try:
-            self.first: Any = self.make()
+            self.agent: Any = self.make_agent()
         except FAILURES:
-            self.first = None  # `constructor` meets the same error and reports it
+            self.agent = None  # `check_constructor` meets the same error and reports it
 
     # ------------------------------------------------------------------------------------- problems
 
-    def env(self, n_items: int = 5, n_positions: int = 3, order: ArrayLike = range(5)) -> gym.Env:
+    def make_env(
+        self, n_items: int = 5, n_positions: int = 3, order: ArrayLike = range(5)
+    ) -> gym.Env:
         """Return an environment with the features or user states that the agent needs. The item
         with number i has the properties at index ``order[i]`` of the constants above.
         """
         items = np.asarray(order)[:n_items]
         users = PositionBasedModel(ATTRACTION[items], EXAMINATION[:n_positions])
-        if "n_features" in self.observed and "n_features" not in self.passed:
+        if "n_features" in self.observed_sizes and "n_features" not in self.arguments:
             return ClickEnv(ContextualModel(users, FEATURES, theta=THETA))
-        if "n_states" in self.observed and "n_states" not in self.passed:
+        if "n_states" in self.observed_sizes and "n_states" not in self.arguments:
             sizes = f"n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8"
             model = load_instance(f"independent:{sizes}").model(CascadeMDP)
             return ClickEnv(model.relabelled(items))
@@ -194,58 +196,60 @@ class _Check:
         instance = Instance("small", {"PBM": users}, n_positions, initial_ranking=production)
         return ClickEnv("PBM", instance=instance)
 
-    def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
-        return make_agent((self.maker, self.passed), env or self.env(), horizon=horizon, seed=seed)
+    def make_agent(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
+        return make_agent(
+            (self.maker, self.arguments), env or self.make_env(), horizon=horizon, seed=seed
+        )
 
     def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
         """Return the lists of agents that take turns, each agent in its own environment. All
         environments have the same seed.
         """
-        shown = (_play_lists(agent, self.env(), n_sessions) for agent in agents)
-        return [[*lists] for lists in zip(*zip(*shown, strict=True), strict=True)]
+        lists_of_agents = (_play_lists(agent, self.make_env(), n_sessions) for agent in agents)
+        return [[*lists] for lists in zip(*zip(*lists_of_agents, strict=True), strict=True)]
 
     # -------------------------------------------------------------------------------- of all agents
 
-    def constructor(self) -> None:
+    def check_constructor(self) -> None:
         for name in ("n_items", "n_positions", "seed"):
             expect(accepts(self.maker, name), f"its constructor takes no argument {name}")
         for seed in (0, None):
-            agent = self.make(seed=seed)
-            what = f"it makes a {type(agent).__name__}, which is not a clickgym.agents.Agent"
-            expect(isinstance(agent, Agent), what)
+            agent = self.make_agent(seed=seed)
+            fault = f"it makes a {type(agent).__name__}, which is not a clickgym.agents.Agent"
+            expect(isinstance(agent, Agent), fault)
 
-    def lists(self) -> None:
+    def check_lists(self) -> None:
         for n_items, n_positions in SIZES:
-            env = self.env(n_items, n_positions)
-            [*_play_lists(self.make(env, TOLD_HORIZON), env, SESSIONS)]
+            env = self.make_env(n_items, n_positions)
+            [*_play_lists(self.make_agent(env, TOLD_HORIZON), env, SESSIONS)]
 
-    def seeds(self) -> None:
-        first, second = (self.play(self.make(seed=3)) for _ in range(2))
+    def check_seeds(self) -> None:
+        first, second = (self.play(self.make_agent(seed=3)) for _ in range(2))
         expect(first == second, f"the same seed gives different lists; {HOW_TO_DRAW}")
 
-    def no_shared_state(self) -> None:
-        before = _global_generators()
-        (alone,) = self.play(self.make())
-        untouched = before == _global_generators()
-        what = (
+    def check_shared_state(self) -> None:
+        generators = _global_generators()
+        (lists_alone,) = self.play(self.make_agent())
+        is_untouched = generators == _global_generators()
+        fault = (
             "it draws from the global random generator of numpy, random or torch, or seeds that "
             "generator"
         )
-        expect(untouched, f"{what}; {HOW_TO_DRAW}, or from a torch.Generator")
-        together = self.play(self.make(), self.make())
-        what = (
+        expect(is_untouched, f"{fault}; {HOW_TO_DRAW}, or from a torch.Generator")
+        lists_together = self.play(self.make_agent(), self.make_agent())
+        fault = (
             "two agents of this class influence each other; keep everything that changes in "
             "self, not in the class or module"
         )
-        expect(together == [alone, alone], what)
+        expect(lists_together == [lists_alone, lists_alone], fault)
 
-    def item_ids(self) -> None:
+    def check_item_ids(self) -> None:
         regret = np.zeros((2, SEEDS, len(COMPARED_AT)))
         for block, order in enumerate((np.argsort(ATTRACTION), np.argsort(-ATTRACTION))):
-            env = self.env(order=order)
+            env = self.make_env(order=order)
             for i in range(SEEDS):
                 seed = block * SEEDS + i
-                agent = self.make(env, TOLD_HORIZON, seed)
+                agent = self.make_agent(env, TOLD_HORIZON, seed)
                 result = run(agent, env, COMPARED_AT[-1], seed=seed, checkpoints=COMPARED_AT)
                 regret[block, i] = result.regret
         (rising, falling), error = regret.mean(axis=1), np.sqrt(regret.var(axis=1).sum(0) / SEEDS)
@@ -258,40 +262,42 @@ class _Check:
 
     # --------------------------------------------------------------------------- of compiled agents
 
-    def hyperparameters(self) -> None:
-        missing = ", ".join(name for name in self.own if name not in self.first.hyperparameters)
-        what = f"{missing} is not passed to super().__init__, so save does not save it"
-        expect(not missing, what)
-        for name, value in self.first.hyperparameters.items():
-            if type(value) is not float or name in self.passed:
+    def check_hyperparameters(self) -> None:
+        missing = ", ".join(
+            name for name in self.hyperparameter_names if name not in self.agent.hyperparameters
+        )
+        fault = f"{missing} is not passed to super().__init__, so save does not save it"
+        expect(not missing, fault)
+        for name, value in self.agent.hyperparameters.items():
+            if type(value) is not float or name in self.arguments:
                 continue
             try:
-                pair = self.maker, {**self.passed, name: 1}
-                agent: Any = make_agent(pair, self.env(), horizon=SESSIONS, seed=0)
+                pair = self.maker, {**self.arguments, name: 1}
+                agent: Any = make_agent(pair, self.make_env(), horizon=SESSIONS, seed=0)
             except (TypeError, ValueError):  # 1 is out of its range
                 continue
-            what = (
+            fault = (
                 f"{name}=1 stays an integer, so kernels would cut off decimals; convert it with "
                 f"float({name})"
             )
-            expect(type(agent.hyperparameters[name]) is float, what)
+            expect(type(agent.hyperparameters[name]) is float, fault)
 
-    def kernels(self) -> None:
+    def check_kernels(self) -> None:
         with uncompiled(), kernels_in_python():
-            self.lists()
+            self.check_lists()
 
-    def engines(self) -> None:
+    def check_engines(self) -> None:
         outcomes = [
-            _outcome(self.make(horizon=TOLD_HORIZON), self.env(), engine)
+            _outcome(self.make_agent(horizon=TOLD_HORIZON), self.make_env(), engine)
             for engine in ("compiled", "python")
         ]
         _expect_equal("the compiled engine and the Python engine", *outcomes)
 
-    def saving(self) -> None:
-        agent = self.make(horizon=TOLD_HORIZON, seed=7)  # `load` makes an agent with seed 0
-        run(agent, self.env(), SESSIONS, seed=1)
-        twin = _reload(agent)
-        outcomes = _outcome(agent, self.env()), _outcome(twin, self.env())
+    def check_saving(self) -> None:
+        agent = self.make_agent(horizon=TOLD_HORIZON, seed=7)  # `load` makes an agent with seed 0
+        run(agent, self.make_env(), SESSIONS, seed=1)
+        loaded = _reload(agent)
+        outcomes = _outcome(agent, self.make_env()), _outcome(loaded, self.make_env())
         _expect_equal("a saved agent and the loaded one", *outcomes)
 
 
@@ -306,8 +312,8 @@ def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]
     """Yield the list of each session before the agent learns from the session. Check the lists, and
     check that the agent does not change its arguments.
     """
-    core: Any = env.unwrapped
-    (observation, _), users = env.reset(seed=0), core.model
+    base_env: Any = env.unwrapped
+    (observation, _), users = env.reset(seed=0), base_env.model
     for number in range(1, n_sessions + 1):
         try:
             with _checking_arguments("rank", observation=observation):
@@ -317,24 +323,24 @@ def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]
             raise Fault(str(error)) from None
         except StopIteration:  # a generator cannot raise StopIteration
             raise Fault("StopIteration") from None
-        following, reward, terminated, truncated, _ = env.step(ranking)
-        clicks = np.array(clicks_of(following), np.int64)
+        next_observation, reward, terminated, truncated, _ = env.step(ranking)
+        clicks = np.array(clicks_of(next_observation), np.int64)
         yield np.asarray(ranking).tolist()
         with _checking_arguments("update", observation=observation, ranking=ranking, clicks=clicks):
             agent.update(observation, ranking, clicks, float(reward))
-        observation = following
+        observation = next_observation
         if terminated or truncated:
             observation, _ = env.reset()
             agent.leave()
 
 
 @contextmanager
-def _checking_arguments(method: str, **given: Any) -> Iterator[None]:
+def _checking_arguments(method: str, **arguments: Any) -> Iterator[None]:
     """Context manager that checks that a method does not change its arguments."""
-    before = {name: pickle.dumps(value) for name, value in given.items()}
+    contents = {name: pickle.dumps(value) for name, value in arguments.items()}
     yield
-    for name, value in given.items():
-        is_same = pickle.dumps(value) == before[name]
+    for name, value in arguments.items():
+        is_same = pickle.dumps(value) == contents[name]
         expect(is_same, f"{method} changes the {name} that it is given; copy it first")
 
 
@@ -343,9 +349,9 @@ def _reload(agent: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agent.npz"
         agent.save(path)
-        twin = type(agent).load(path)
-    expect(repr(twin) == repr(agent), f"saving {agent!r} and loading it gives {twin!r}")
-    return twin
+        loaded = type(agent).load(path)
+    expect(repr(loaded) == repr(agent), f"saving {agent!r} and loading it gives {loaded!r}")
+    return loaded
 
 
 def _outcome(agent: Any, env: gym.Env, engine: Any = "auto") -> dict[str, Any]:
@@ -359,14 +365,14 @@ def _outcome(agent: Any, env: gym.Env, engine: Any = "auto") -> dict[str, Any]:
     }
     if isinstance(agent, CompiledAgent):
         outcome["generator"] = agent.rng.bit_generator.state
-        fixed = agent.arrays.keys() - agent.growing
-        outcome |= {f"state.{name}": agent.arrays[name] for name in sorted(fixed)}
+        array_names = agent.arrays.keys() - agent.growing
+        outcome |= {f"state.{name}": agent.arrays[name] for name in sorted(array_names)}
     return outcome
 
 
-def _expect_equal(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+def _expect_equal(subject: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
     differing = [name for name in first if not _are_equal(first[name], second[name])]
-    expect(not differing, f"{what} differ in {', '.join(differing)}")
+    expect(not differing, f"{subject} differ in {', '.join(differing)}")
 
 
 def _are_equal(first: Any, second: Any) -> bool:

@@ -11,19 +11,19 @@ from rich.table import Table
 from rich.text import Text
 
 
-def output() -> Console:
+def output_console() -> Console:
     """Return the console for results: standard output."""
     return _widen(Console())
 
 
-def errors() -> Console:
+def error_console() -> Console:
     """Return the console for progress, warnings and errors: standard error."""
     return _widen(Console(stderr=True))
 
 
-def as_text() -> Console:
-    """Return a console whose captured text has no colours. It is as wide as `output`."""
-    return Console(width=output().width, force_terminal=False, force_jupyter=False)
+def text_console() -> Console:
+    """Return a console whose captured text has no colours. It is as wide as `output_console`."""
+    return Console(width=output_console().width, force_terminal=False, force_jupyter=False)
 
 
 def _widen(console: Console) -> Console:
@@ -33,7 +33,7 @@ def _widen(console: Console) -> Console:
     return console
 
 
-def say(console: Console, text: str, style: str = "") -> None:
+def print_text(console: Console, text: str, style: str = "") -> None:
     """Print a sentence, wrapped between words; a word longer than a line is not broken."""
     # As `Text`: in a string, rich would interpret [x] and :x: in a name as markup.
     console.print(Text(text, style), overflow="ignore", crop=False)
@@ -44,11 +44,11 @@ class Column(NamedTuple):
 
     Attributes:
         name: the heading.
-        right: whether the cells are aligned to the right, as numbers are.
+        align_right: whether the cells are aligned to the right, as numbers are.
     """
 
     name: str
-    right: bool = False
+    align_right: bool = False
 
 
 def print_table(
@@ -69,10 +69,10 @@ def print_table(
         headings: whether to print the names of the columns.
     """
     if title:
-        say(console, title, "bold")
+        print_text(console, title, "bold")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=headings)
-    for name, right in columns:
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for name, align_right in columns:
+        table.add_column(name, justify="right" if align_right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     if table.row_count:

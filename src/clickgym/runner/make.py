@@ -43,7 +43,7 @@ AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, A
 EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | UserModel | tuple[Any, Mapping[str, Any]]
 """An environment as a user passes it: an id, an id with arguments, or its users."""
 
-Thing = TypeVar("Thing")
+Object = TypeVar("Object")
 
 
 # -------------------------------------------------------------------------------------------- specs
@@ -60,7 +60,7 @@ def split_label(text: str) -> tuple[str | None, str]:
     return (label, spec) if equals and ":" not in label else (None, text)
 
 
-def split(thing: Any) -> tuple[Any, dict[str, Any]]:
+def split(obj: Any) -> tuple[Any, dict[str, Any]]:
     """Split an agent or environment into its maker (an object or a name) and its arguments.
 
     Example:
@@ -68,16 +68,16 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
         >>> split("TopRank:delta=0.1"), split((TopRank, {}))[1]
         (('TopRank', {'delta': 0.1}), {})
     """
-    if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], Mapping):
-        maker, arguments = split(thing[0])
-        return maker, {**arguments, **thing[1]}
-    return parse_spec(thing) if isinstance(thing, str) else (thing, {})
+    if isinstance(obj, tuple) and len(obj) == 2 and isinstance(obj[1], Mapping):
+        maker, arguments = split(obj[0])
+        return maker, {**arguments, **obj[1]}
+    return parse_spec(obj) if isinstance(obj, str) else (obj, {})
 
 
 # ------------------------------------------------------------------------------------------- labels
 
 
-def spec_of(thing: Any) -> str | None:
+def spec_of(obj: Any) -> str | None:
     """The spec of an agent or environment, in the form that `parse_spec` reads; None if there is no
     spec, for example for a lambda.
 
@@ -87,7 +87,7 @@ def spec_of(thing: Any) -> str | None:
         'CascadeKLUCB:feedback=first_click'
         >>> spec_of(lambda: gym.make("PBMRank-v0"))
     """
-    maker, arguments = split(thing)
+    maker, arguments = split(obj)
     name = maker if isinstance(maker, str) else import_name(maker)
     return None if name is None else format_spec(name, arguments)
 
@@ -110,18 +110,18 @@ def import_name(maker: Any) -> str | None:
     return f"{module}:{name}" if namesake is maker else None
 
 
-def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[str, Thing]:
+def by_label(noun: str, objects: Iterable[Object] | Mapping[str, Object]) -> dict[str, Object]:
     """Return agents or environments by label. The label is the spec, unless a mapping or ``LABEL=``
     gives another label.
 
     Args:
-        what: ``"agent"`` or ``"environment"``.
-        things: a list, in which a typed name may begin with ``LABEL=``; or a mapping from labels
+        noun: ``"agent"`` or ``"environment"``.
+        objects: a list, in which a typed name may begin with ``LABEL=``; or a mapping from labels
             to agents or environments.
 
     Raises:
-        TypeError: ``things`` is neither a list nor a mapping.
-        ValueError: ``things`` is empty, a label occurs twice, an agent or environment has neither
+        TypeError: ``objects`` is neither a list nor a mapping.
+        ValueError: ``objects`` is empty, a label occurs twice, an agent or environment has neither
             a spec nor a label, or a label is not printable text on one line.
 
     Example:
@@ -131,34 +131,32 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
         >>> by_label("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
         {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
     """
-    if isinstance(things, str) or not isinstance(things, Iterable):
-        raise TypeError(f"expected a list of {what}s, got {short_repr(things)}")
-    if isinstance(things, Mapping):
-        pairs = [*things.items()]
+    if isinstance(objects, str) or not isinstance(objects, Iterable):
+        raise TypeError(f"expected a list of {noun}s, got {short_repr(objects)}")
+    if isinstance(objects, Mapping):
+        pairs = [*objects.items()]
     else:
-        typed = [
-            split_label(thing) if isinstance(thing, str) else (None, thing) for thing in things
-        ]
-        pairs = [(spec_of(spec) if label is None else label, spec) for label, spec in typed]
-    labelled: dict[str, Thing] = {}
-    for label, thing in pairs:
+        entries = [split_label(obj) if isinstance(obj, str) else (None, obj) for obj in objects]
+        pairs = [(spec_of(spec) if label is None else label, spec) for label, spec in entries]
+    result: dict[str, Object] = {}
+    for label, obj in pairs:
         if label is None:
-            cure = f'pass a dict that names it: {{"my {what}": ...}}'
-            raise ValueError(f"{what} {short_repr(thing)} has no name; {cure}")
+            cure = f'pass a dict that names it: {{"my {noun}": ...}}'
+            raise ValueError(f"{noun} {short_repr(obj)} has no name; {cure}")
         if not isinstance(label, str) or not label.strip() or not label.isprintable():
             raise ValueError(
-                f"the label of {what} {short_repr(thing)} is {label!r}; expected printable "
+                f"the label of {noun} {short_repr(obj)} is {label!r}; expected printable "
                 "text on one line"
             )
-        if label in labelled:
+        if label in result:
             raise ValueError(
-                f"two {what}s have the label {label!r}; remove one, or give it another label: "
-                f"NAME={what.upper()}"
+                f"two {noun}s have the label {label!r}; remove one, or give it another label: "
+                f"NAME={noun.upper()}"
             )
-        labelled[label] = thing
-    if not labelled:
-        raise ValueError(f"the list of {what}s is empty; name at least one {what}")
-    return labelled
+        result[label] = obj
+    if not result:
+        raise ValueError(f"the list of {noun}s is empty; name at least one {noun}")
+    return result
 
 
 Arguments = dict[str, Any]
@@ -174,7 +172,9 @@ OBSERVED = {
     "n_states": ("the user's state", "stateful users"),
 }
 """Sizes that some agents need: what each size counts, and who has what is counted."""
-OTHERS = "name any other agent as module:Class, such as my_module:MyAgent or stable_baselines3:TD3"
+NAMING_HINT = (
+    "name any other agent as module:Class, such as my_module:MyAgent or stable_baselines3:TD3"
+)
 """The end of a message about an unknown agent: how to name agents that have no short name."""
 SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
 """Arguments of agents that the environment and the run set, and that are not hyper-parameters."""
@@ -266,9 +266,9 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
 
 
 @contextmanager
-def _naming_errors(what: str, error_class: type[SessionError]) -> Iterator[None]:
-    """Context manager for creating ``what``. Validation errors pass through unchanged; any other
-    exception is re-raised as an error that names ``what``.
+def _naming_errors(subject: str, error_class: type[SessionError]) -> Iterator[None]:
+    """Context manager for creating ``subject``. Validation errors pass through unchanged; any other
+    exception is re-raised as an error that names ``subject``.
     """
     try:
         yield
@@ -276,9 +276,9 @@ def _naming_errors(what: str, error_class: type[SessionError]) -> Iterator[None]
         raise
     except TypeError as error:
         # Gymnasium wraps the error in a longer one.
-        raise TypeError(f"{what}: {error.__cause__ or error}") from error
+        raise TypeError(f"{subject}: {error.__cause__ or error}") from error
     except FAILURES as error:
-        raise error_class(f"{what} cannot be made: {cause(error)}") from error
+        raise error_class(f"{subject} cannot be made: {cause(error)}") from error
 
 
 SHIPPED: Literal["shipped"] = "shipped"
@@ -291,16 +291,16 @@ def all_instances(instances: Any) -> Sequence[Any]:
     """
     if instances is None:
         return [None]
-    listed = [SHIPPED] if isinstance(instances, str) and instances == SHIPPED else instances
-    if not (is_sequence(listed) and len(listed)):
+    entries = [SHIPPED] if isinstance(instances, str) and instances == SHIPPED else instances
+    if not (is_sequence(entries) and len(entries)):
         raise TypeError(
             f'instances is {short_repr(instances)}; expected a list of instances, or "{SHIPPED}"'
         )
-    used: list[Any] = []
-    for instance in listed:
+    result: list[Any] = []
+    for instance in entries:
         is_all = isinstance(instance, str) and instance == SHIPPED
-        used += shipped_instances() if is_all else [instance]
-    return used
+        result += shipped_instances() if is_all else [instance]
+    return result
 
 
 # ------------------------------------------------------------------------------------------- agents
@@ -325,32 +325,32 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
         >>> resolve_agent("TopRank:delta=0.1")
         (<class 'clickgym.agents.top_rank.TopRank'>, {'delta': 0.1})
     """
-    thing, hyperparameters = split(agent)
-    if not isinstance(thing, str):
-        return _check_maker(thing, short_repr(thing)), hyperparameters
-    if thing in AGENTS:
-        return AGENTS[thing], hyperparameters
-    module, colon, attribute = thing.partition(":")
+    obj, hyperparameters = split(agent)
+    if not isinstance(obj, str):
+        return _check_maker(obj, short_repr(obj)), hyperparameters
+    if obj in AGENTS:
+        return AGENTS[obj], hyperparameters
+    module, colon, attribute = obj.partition(":")
     if not colon:
-        raise ValueError(f"{unknown_message('agent', thing, AGENTS)}; {OTHERS}")
+        raise ValueError(f"{unknown_message('agent', obj, AGENTS)}; {NAMING_HINT}")
     try:
-        maker = operator.attrgetter(attribute)(module_of("agent", thing))
+        maker = operator.attrgetter(attribute)(module_of("agent", obj))
     except AttributeError:
-        raise ValueError(f"agent {thing!r}: the module {module!r} has no {attribute!r}") from None
-    return _check_maker(maker, f"agent {thing!r}"), hyperparameters
+        raise ValueError(f"agent {obj!r}: the module {module!r} has no {attribute!r}") from None
+    return _check_maker(maker, f"agent {obj!r}"), hyperparameters
 
 
-def _check_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
+def _check_maker(obj: Any, subject: str) -> Callable[..., BaseAgent]:
     """Return the class or function that makes the agent; raise an error for any other object."""
-    if isinstance(thing, type):
-        return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
-    if not callable(thing) or isinstance(thing, BaseAgent) or not accepts(thing, "n_items"):
+    if isinstance(obj, type):
+        return obj if issubclass(obj, BaseAgent) else adopt(obj)  # type: ignore[arg-type]
+    if not callable(obj) or isinstance(obj, BaseAgent) or not accepts(obj, "n_items"):
         raise TypeError(
-            f"{what} cannot make agents; expected a name, a class, (class, arguments) or a "
+            f"{subject} cannot make agents; expected a name, a class, (class, arguments) or a "
             "function that takes n_items. To use a trained model, or a function that returns "
             f"lists, pass (clickgym.agents.FrozenPolicy, {{'model': model}})"
         )
-    return thing
+    return obj
 
 
 def maker_name(maker: Callable[..., Any]) -> str:
@@ -363,15 +363,19 @@ def parameters_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters of a class or function that makes agents, without ``*args`` and
     ``**kwargs``.
     """
-    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    every = inspect.signature(maker).parameters
-    return {name: parameter for name, parameter in every.items() if parameter.kind not in rest}
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(maker).parameters
+    return {
+        name: parameter for name, parameter in parameters.items() if parameter.kind not in variadic
+    }
 
 
 def accepts(maker: Callable[..., Any], name: str) -> bool:
     """Whether a class or function that makes agents accepts an argument of this name."""
-    every = inspect.signature(maker).parameters
-    return name in every or any(one.kind is one.VAR_KEYWORD for one in every.values())
+    parameters = inspect.signature(maker).parameters
+    return name in parameters or any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
 
 
 def requirements(maker: Callable[..., Any]) -> dict[str, str]:
@@ -425,10 +429,10 @@ def make_agent(
         ['examination', 'n_items', 'n_positions']
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    maker, passed = resolve_agent(agent)
-    passed = {**passed, **hyperparameters}
+    maker, arguments = resolve_agent(agent)
+    arguments = {**arguments, **hyperparameters}
     name = maker_name(maker)
-    for key in passed:
+    for key in arguments:
         if key in SET_BY_THE_RUN:
             raise TypeError(f"{name}: leave out {key}, which the run sets")
         if not accepts(maker, key):
@@ -436,10 +440,10 @@ def make_agent(
             raise TypeError(f"{name}: " + unknown_message("hyper-parameter", key, names))
     filled_in = {  # copied, because an agent may write into its arguments
         key: value.copy() if isinstance(value, np.ndarray) else value
-        for key, value in _filled_in(maker, passed, env, horizon).items()
+        for key, value in _filled_in(maker, arguments, env, horizon).items()
     }
     with _naming_errors(f"agent {name}", AgentError):
-        result: Any = maker(**filled_in, **passed, seed=seed)
+        result: Any = maker(**filled_in, **arguments, seed=seed)
     if not isinstance(result, BaseAgent):
         raise TypeError(f"{name} returned {short_repr(result)}; expected an agent")
     if result.has_played:
@@ -452,27 +456,29 @@ def make_agent(
 
 
 def _filled_in(
-    maker: Callable[..., BaseAgent], passed: Arguments, env: gym.Env, horizon: int | None
+    maker: Callable[..., BaseAgent], arguments: Arguments, env: gym.Env, horizon: int | None
 ) -> Arguments:
     """Return the arguments that `make_agent` fills in from the environment and the horizon.
 
     Args:
         maker: the agent's class or function.
-        passed: the hyper-parameters that the user passed, which take precedence.
+        arguments: the hyper-parameters that the user passed, which take precedence.
         env, horizon: as in `make_agent`.
     """
     name, parameters, sizes = maker_name(maker), parameters_of(maker), sizes_of(env)
-    required = [key for key, one in parameters.items() if one.default is one.empty]
-    core: Any = env.unwrapped
-    found: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
+    required = [
+        key for key, parameter in parameters.items() if parameter.default is parameter.empty
+    ]
+    base_env: Any = env.unwrapped
+    filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
 
     # Knowledge that the paper assumes.
     for key, source in requirements(maker).items():
-        if key in passed:
+        if key in arguments:
             continue
-        known = core.knowledge(source) if isinstance(core, ClickEnv) else None
-        if known is not None:
-            found[key] = known
+        value = base_env.knowledge(source) if isinstance(base_env, ClickEnv) else None
+        if value is not None:
+            filled_in[key] = value
         elif key in required:
             if sizes.n_features and source.endswith("_ranking"):
                 reason = f"requires {key}, but {name_of(env)} has new items in every session"
@@ -481,16 +487,16 @@ def _filled_in(
             raise UnsuitedError(name, reason)
 
     # The sizes of what the agent observes besides clicks.
-    for key, (what, where) in OBSERVED.items():
-        if key in parameters and key not in passed:
-            found[key] = getattr(sizes, key)
-            if not found[key]:
-                raise UnsuitedError(name, f"ranks by {what}, which only {where} have")
-    if "feature_scale" in parameters.keys() - passed.keys() and isinstance(core, ClickEnv):
-        found["feature_scale"] = core.feature_scale
+    for key, (quantity, owners) in OBSERVED.items():
+        if key in parameters and key not in arguments:
+            filled_in[key] = getattr(sizes, key)
+            if not filled_in[key]:
+                raise UnsuitedError(name, f"ranks by {quantity}, which only {owners} have")
+    if "feature_scale" in parameters.keys() - arguments.keys() and isinstance(base_env, ClickEnv):
+        filled_in["feature_scale"] = base_env.feature_scale
 
     if "horizon" in parameters and horizon is not None:
-        found["horizon"] = check_horizon(horizon)
+        filled_in["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
         raise ValueError(f"{name} requires a horizon: pass horizon=...")
-    return found
+    return filled_in

@@ -56,18 +56,18 @@ class Meaning:
             )
         if self.spec != other.spec:
             return f"it stands for {self.spec} in one place and for {other.spec} in the other"
-        mine, its = self.files | self.values, other.files | other.values
-        for name in sorted(mine.keys() | its.keys()):
-            if json.dumps(mine.get(name)) != json.dumps(its.get(name)):
+        first, second = self.files | self.values, other.files | other.values
+        for name in sorted(first.keys() | second.keys()):
+            if json.dumps(first.get(name)) != json.dumps(second.get(name)):
                 return f"{name} has changed"
         return None
 
 
-def meaning_of(thing: Any, resolved: Any) -> Meaning:
+def meaning_of(obj: Any, resolved: Any) -> Meaning:
     """Return the present meaning of an agent, an environment or an instance.
 
     Args:
-        thing: the agent, environment or instance as it was passed to a sweep.
+        obj: the agent, environment or instance as it was passed to a sweep.
         resolved: the same agent, environment or instance as the module `make` resolves it.
 
     Example:
@@ -75,7 +75,7 @@ def meaning_of(thing: Any, resolved: Any) -> Meaning:
         >>> meaning_of("TopRank:delta=0.1", (TopRank, {"delta": 0.1}))
         Meaning(spec='TopRank:delta=0.1', files={}, values={})
     """
-    maker, arguments = split(thing)
+    maker, arguments = split(obj)
     spec = spec_of((_as_json(maker), {key: _as_json(value) for key, value in arguments.items()}))
     meaning = Meaning(spec)
     maker, arguments = split(resolved)
@@ -104,61 +104,67 @@ def _code_of(part: Any) -> list[Any]:
     """Return the classes, functions and objects whose code decides what a part of a spec does."""
     if isinstance(part, str):  # module:name, a kind of users, or a family of instances
         module, _, name = part.partition(":")
-        own = getattr(sys.modules.get(module), name, None)
-        return [own, UserModel.classes.get(part), FAMILIES.get(module)]
+        imported = getattr(sys.modules.get(module), name, None)
+        return [imported, UserModel.classes.get(part), FAMILIES.get(module)]
     if isinstance(part, EnvSpec):
-        return [it for one in (part.entry_point, *part.kwargs.values()) for it in _code_of(one)]
+        return [
+            code for value in (part.entry_point, *part.kwargs.values()) for code in _code_of(value)
+        ]
     if isinstance(part, Instance):
         return [*part.models.values()]
     return [getattr(part, "adopted", part)]
 
 
-def _add_code(meaning: Meaning, left: list[Any]) -> None:
+def _add_code(meaning: Meaning, pending: list[Any]) -> None:
     """Add to a meaning the digests and values of the user's own code.
 
-    This code is the module of each class, function or object in ``left``, and the user's own
+    This code is the module of each class, function or object in ``pending``, and the user's own
     modules that it imports. The script itself often changes in places on which no result depends.
     So instead of the whole script, only those of its classes and functions are added that the code
     added before mentions.
     """
     seen = set[int]()
-    while left:
-        thing = left.pop()
-        name = str(getattr(thing, "__module__", ""))
-        module = thing if inspect.ismodule(thing) else sys.modules.get(name)
+    while pending:
+        obj = pending.pop()
+        name = str(getattr(obj, "__module__", ""))
+        module = obj if inspect.ismodule(obj) else sys.modules.get(name)
         if module is None or not _is_own(module):
             continue
-        in_script = module.__name__ == "__main__"
-        if not in_script:
-            thing = module
-        elif not (inspect.isfunction(thing) or inspect.isclass(thing)):
-            thing = getattr(thing, "__wrapped__", type(thing))  # numba wraps functions
-        if id(thing) in seen:
+        is_script = module.__name__ == "__main__"
+        if not is_script:
+            obj = module
+        elif not (inspect.isfunction(obj) or inspect.isclass(obj)):
+            obj = getattr(obj, "__wrapped__", type(obj))  # numba wraps functions
+        if id(obj) in seen:
             continue
-        seen.add(id(thing))
+        seen.add(id(obj))
         scope = vars(module)
-        if in_script:
+        if is_script:
             source = ""
             with suppress(OSError, TypeError):  # a notebook has no file
-                source = inspect.getsource(thing)
-            meaning.files[thing.__qualname__] = _digest(source.encode()) if source else None
+                source = inspect.getsource(obj)
+            meaning.files[obj.__qualname__] = _digest(source.encode()) if source else None
             words = {*re.findall(r"\w+", source)}
             scope = {word: value for word, value in scope.items() if word in words}
         else:
             meaning.files[module.__name__] = _digest(Path(str(module.__file__)).read_bytes())
         meaning.values.update(_plain_values(module, scope))
-        left += scope.values()
+        pending += scope.values()
 
 
 def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of a module's constants in capitals and of its classes'
     attributes, unless JSON cannot hold the value.
     """
-    found = {name: value for name, value in scope.items() if name.isupper()}
+    constants = {name: value for name, value in scope.items() if name.isupper()}
     for name, value in scope.items():
         if inspect.isclass(value) and value.__module__ == module.__name__:
-            found |= {f"{name}.{key}": it for key, it in vars(value).items() if key[:2] != "__"}
-    for name, value in found.items():
+            constants |= {
+                f"{name}.{key}": attribute
+                for key, attribute in vars(value).items()
+                if key[:2] != "__"
+            }
+    for name, value in constants.items():
         with suppress(TypeError, ValueError, RecursionError):
             json.dumps(value)
             yield f"{module.__name__}:{name}", value
@@ -168,7 +174,9 @@ def _is_own(module: ModuleType) -> bool:
     """Whether a module is the script, or belongs neither to Python nor to an installed package."""
     file = str(getattr(module, "__file__", None) or os.__file__)
     is_ours = module.__name__.partition(".")[0] == "clickgym"
-    return module.__name__ == "__main__" or not (is_ours or any(it in file for it in INSTALLED))
+    return module.__name__ == "__main__" or not (
+        is_ours or any(folder in file for folder in INSTALLED)
+    )
 
 
 def _digest(content: bytes) -> str:

@@ -88,8 +88,8 @@ class Results:
         self.rows: polars.DataFrame
         self.configs: list[Config]
         if len(parts) == 1 and not isinstance(parts[0], Result):
-            whole = _results_of(parts[0])
-            self.rows, self.configs = whole.rows, whole.configs
+            results = _results_of(parts[0])
+            self.rows, self.configs = results.rows, results.configs
         else:
             self.rows, self.configs = _join(parts)
         if self.rows.is_empty():
@@ -134,15 +134,17 @@ class Results:
     def spec(self, column: LabelColumn, label: str) -> str:
         """The spec that a label stands for; the label itself if its spec is unknown."""
         labels = [config.labels(column) for config in self.configs]
-        return next((known[label].spec for known in labels if label in known), None) or label
+        return (
+            next((meanings[label].spec for meanings in labels if label in meanings), None) or label
+        )
 
     @property
     def n_missing(self) -> int:
         """The number of the sweeps' runs that are not finished."""
         keys = {(*key, config.seed) for config in self.configs for key in config.run_keys()}
         last = self.rows.filter(col("step") == self.horizon, col("sweep_seed").is_not_null())
-        there = last.select("env", "instance", "agent", "run", "sweep_seed").rows()
-        return len(keys - {*there})
+        finished = last.select("env", "instance", "agent", "run", "sweep_seed").rows()
+        return len(keys - {*finished})
 
     def select(
         self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None
@@ -157,18 +159,22 @@ class Results:
                 of the environments.
         """
         rows, configs = self.rows, self.configs
-        chosen_of: dict[LabelColumn, tuple[str, Iterable[str] | None]] = {
+        selections: dict[LabelColumn, tuple[str, Iterable[str] | None]] = {
             "agent": ("agent", agents),
             "env": ("environment", environments),
         }
-        for column, (what, labels) in chosen_of.items():
+        for column, (noun, labels) in selections.items():
             if labels is not None:
-                known = self.names(column)
-                labels = as_list(f"{what}s", labels, "a list of labels")
-                chosen = list(dict.fromkeys(check_choice(what, name, known) for name in labels))
-                order = col(column).cast(polars.Enum(chosen))
-                rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
-                configs = [config.select(column, chosen) for config in configs]
+                names = self.names(column)
+                labels = as_list(f"{noun}s", labels, "a list of labels")
+                chosen_labels = list(
+                    dict.fromkeys(check_choice(noun, name, names) for name in labels)
+                )
+                order = col(column).cast(polars.Enum(chosen_labels))
+                rows = rows.filter(col(column).is_in(chosen_labels)).sort(
+                    order, maintain_order=True
+                )
+                configs = [config.select(column, chosen_labels) for config in configs]
         if rows.is_empty():
             raise ValueError("no results match: these agents have no runs in these environments")
         return Results.of_rows(rows, configs)
@@ -273,20 +279,20 @@ class Results:
             if agent is not None:
                 check_choice(argument, agent, self.names("agent"))
         log = log and reference is None
-        shown = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
-        for measure in shown:
+        measure_names = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
+        for measure in measure_names:
             check_choice("measure", measure, ["regret", *metrics_of(self.rows)])
-        manner = PlotOptions(
+        options = PlotOptions(
             log=log,
             by_instance=by_instance,
             reference=reference,
             emphasis=emphasis,
             names=dict(names or {}),
             width=width,
-            measures=shown,
+            measures=measure_names,
             cells=[cell for config in self.configs for cell in config.cells],
         )
-        figure = regret_figure(self.rows, manner)
+        figure = regret_figure(self.rows, options)
         if path is not None:
             write_figure(figure, check_path("path", path))
         return figure
@@ -312,11 +318,11 @@ class Results:
             out: the folder for the files, created if missing; by default, no files are written.
             reference: as in `table`.
         """
-        from .console import output
+        from .console import output_console
         from .reports.table import print_results
 
         folder = None if out is None else check_path("out", out)
-        print_results(output(), self, reference)
+        print_results(output_console(), self, reference)
         if folder is not None:
             self.write(folder, reference)
 
@@ -361,15 +367,17 @@ class Results:
 
     def __str__(self) -> str:
         """The first lines of what `report` prints."""
-        from .console import as_text
+        from .console import text_console
         from .reports.table import print_results
 
-        console = as_text()
+        console = text_console()
         with console.capture() as printed:
             print_results(console, self)
         lines = [line.rstrip() for line in printed.get().strip().splitlines()]
-        left = len(lines) - LINES
-        return "\n".join(lines[:LINES] + [f"… {left} more lines: report() prints all"] * (left > 0))
+        n_hidden = len(lines) - LINES
+        return "\n".join(
+            lines[:LINES] + [f"… {n_hidden} more lines: report() prints all"] * (n_hidden > 0)
+        )
 
 
 # ------------------------------------------------------------------- of several folders and runs
@@ -399,27 +407,31 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
             "the same result is in the list twice, and would count as two runs; remove one of them"
         )
     frames: list[polars.DataFrame] = []
-    named: list[tuple[str, Config]] = []
+    sources: list[tuple[str, Config]] = []
     for place, part in enumerate(parts, 1):
         if isinstance(part, Result):
             frames.append(part.to_frame())
             continue
-        whole = _results_of(part)
-        if whole.rows.is_empty():
+        results = _results_of(part)
+        if results.rows.is_empty():
             warnings.warn(f"{part} has no finished run yet, and is left out", stacklevel=3)
             continue
-        where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
-        frames.append(whole.rows)
-        named += [(where, config) for config in whole.configs]
+        source = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
+        frames.append(results.rows)
+        sources += [(source, config) for config in results.configs]
     # Of equal sweeps, only one is compared with the others. A sweep that cannot be compared, such
     # as one with a lambda, differs even from itself.
-    unlike = {
-        number if config.difference(config) else repr(replace(config, seed=0)): (where, config)
-        for number, (where, config) in enumerate(named)
+    distinct = {
+        number if config.difference(config) else repr(replace(config, seed=0)): (source, config)
+        for number, (source, config) in enumerate(sources)
     }
-    for (first, one), (second, other) in combinations(unlike.values(), 2):
-        if fault := one.difference(other):
-            raise ValueError(f"{second} cannot be shown in one table with {first}: {fault}")
+    for (first_source, first_config), (second_source, second_config) in combinations(
+        distinct.values(), 2
+    ):
+        if fault := first_config.difference(second_config):
+            raise ValueError(
+                f"{second_source} cannot be shown in one table with {first_source}: {fault}"
+            )
     if not parts:
         raise ValueError("expected folders or results; got none")
     if not frames:
@@ -427,19 +439,19 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
             f"{', '.join(map(str, parts))} hold no finished run yet; run the same commands again "
             "to continue"
         )
-    each = polars.struct("env", "instance", "agent", "run")
-    frames = [rows.with_columns(begins=each.rle_id().diff().fill_null(1) > 0) for rows in frames]
+    run_id = polars.struct("env", "instance", "agent", "run")
+    frames = [rows.with_columns(begins=run_id.rle_id().diff().fill_null(1) > 0) for rows in frames]
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(HOW_PLAYED), *HOW_PLAYED)
     is_single = col("sweep_seed").is_null()
     # A run that is in several folders, with the same numbers, counts once.
-    measured = polars.struct(polars.exclude("run", "sweep_seed", "begins", *HOW_PLAYED))
-    rows = rows.filter(is_single | measured.is_first_distinct())
+    measurements = polars.struct(polars.exclude("run", "sweep_seed", "begins", *HOW_PLAYED))
+    rows = rows.filter(is_single | measurements.is_first_distinct())
     # Single runs are numbered in their order.
     number = col("begins").cum_sum().over("env", "instance", "agent").cast(polars.Int64) - 1
     rows = rows.with_columns(run=polars.when(is_single).then(number).otherwise("run"))
     rows = rows.drop("begins")
     _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
-    return rows, [config for _, config in named]
+    return rows, [config for _, config in sources]
 
 
 def _check_runs(last: polars.DataFrame) -> None:
@@ -448,9 +460,10 @@ def _check_runs(last: polars.DataFrame) -> None:
     Raises:
         ValueError: for the same reasons as `Results`.
     """
-    same, seed, unknown = ["env", "instance", "agent", "seed"], col("seed"), col("regret").is_null()
-    seeded = last.filter(seed.is_not_null() & (polars.len().over(same) > 1))
-    for env, _, agent, number in seeded[same].rows():
+    columns = ["env", "instance", "agent", "seed"]
+    seed, unknown = col("seed"), col("regret").is_null()
+    repeated = last.filter(seed.is_not_null() & (polars.len().over(columns) > 1))
+    for env, _, agent, number in repeated[columns].rows():
         raise ValueError(
             f"{agent} in {env} has two runs with the seed {number}; give each run its own "
             "seed, or, if the runs are from two agents, rename one agent: "
@@ -466,14 +479,14 @@ def _check_runs(last: polars.DataFrame) -> None:
         )
     if last["step"].n_unique() > 1:
         ends = last.select("agent", "step").unique(maintain_order=True)
-        listed = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
+        lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         raise ValueError(
-            f"runs have different numbers of sessions, so they cannot be compared: {listed}; "
+            f"runs have different numbers of sessions, so they cannot be compared: {lengths}; "
             "play the same number in each run, or, from your own longer loop, take only the "
             f"first sessions: env.result(name, {min(ends['step'])})"
         )
-    partly = last.filter(unknown, unknown.n_unique().over("env") > 1)
-    for env, agent in partly["env", "agent"].rows():
+    incomplete = last.filter(unknown, unknown.n_unique().over("env") > 1)
+    for env, agent in incomplete["env", "agent"].rows():
         raise ValueError(
             f"in {env}, regret is unknown for {agent} but known for other agents, so they "
             "earned different rewards; put the wrapper that changes the reward around "

@@ -84,30 +84,30 @@ class Config:
     cells: list[Cell]
 
     @classmethod
-    def from_json(cls, where: object, content: Mapping[str, Any]) -> Self:
+    def from_json(cls, source: object, content: Mapping[str, Any]) -> Self:
         """Return the configuration that `to_json` wrote.
 
         Args:
-            where: the folder or file, for messages.
+            source: the folder or file, for messages.
             content: the JSON object.
 
         Raises:
             ValueError: another version of clickgym wrote the object in another format, or the
                 object is incomplete.
         """
-        check_format(where, content.get("format"))
+        check_format(source, content.get("format"))
         try:
-            own = {one.name: content[one.name] for one in fields(cls)}
+            values = {field.name: content[field.name] for field in fields(cls)}
             for column in LABEL_COLUMNS:
-                labels = own[f"{column}s"].items()
-                own[f"{column}s"] = {label: Meaning(**meaning) for label, meaning in labels}
-            own["cells"] = [
+                labels = values[f"{column}s"].items()
+                values[f"{column}s"] = {label: Meaning(**meaning) for label, meaning in labels}
+            values["cells"] = [
                 Cell(env, instance, agent, runs, tuple(changes))
-                for env, instance, agent, runs, changes in own["cells"]
+                for env, instance, agent, runs, changes in values["cells"]
             ]
-            return cls(**own)
+            return cls(**values)
         except (TypeError, AttributeError, KeyError, ValueError) as error:
-            raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
+            raise ValueError(f"{source} is not the configuration of a sweep ({error})") from None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the format number and this configuration."""
@@ -115,8 +115,8 @@ class Config:
 
     def labels(self, column: LabelColumn) -> dict[str, Meaning]:
         """Return the labels of a column, with what each label stands for."""
-        found: dict[str, Meaning] = getattr(self, f"{column}s")
-        return found
+        meanings: dict[str, Meaning] = getattr(self, f"{column}s")
+        return meanings
 
     def meanings(self) -> dict[tuple[LabelColumn, str], Meaning]:
         """Return what each label stands for, by column and label."""
@@ -133,10 +133,10 @@ class Config:
         for name in ("horizon", "checkpoints", "metrics", *packages):
             if first[name] != second[name]:
                 return f"{name} is {short_repr(first[name])}, not {short_repr(second[name])}"
-        known = other.meanings()
-        for named, meaning in self.meanings().items():
-            if named in known and (why := meaning.difference(known[named])):
-                return f"{' '.join(named)} needs another label, because {why}"
+        meanings = other.meanings()
+        for key, meaning in self.meanings().items():
+            if key in meanings and (reason := meaning.difference(meanings[key])):
+                return f"{' '.join(key)} needs another label, because {reason}"
         return None
 
     def run_keys(self) -> Iterator[RunKey]:
@@ -147,12 +147,12 @@ class Config:
 
     def select(self, column: LabelColumn, labels: Iterable[str]) -> Self:
         """Return this configuration with only some labels of a column."""
-        known = self.labels(column)
-        kept = {label: known[label] for label in labels if label in known}
-        cells = [cell for cell in self.cells if getattr(cell, column) in kept]
-        return replace(self, **{f"{column}s": kept}, cells=cells)  # type: ignore[arg-type]
+        meanings = self.labels(column)
+        subset = {label: meanings[label] for label in labels if label in meanings}
+        cells = [cell for cell in self.cells if getattr(cell, column) in subset]
+        return replace(self, **{f"{column}s": subset}, cells=cells)  # type: ignore[arg-type]
 
-    def extended(self, other: Config) -> Self:
+    def merge(self, other: Config) -> Self:
         """Return this configuration, extended by the agents, environments, instances and runs of
         another sweep that it lacks.
         """
@@ -160,8 +160,8 @@ class Config:
         agents = self.agents | other.agents
         cells = {cell[:3]: cell for cell in self.cells}
         for cell in other.cells:
-            known = cells.setdefault(cell[:3], cell)
-            cells[cell[:3]] = known._replace(runs=max(known.runs, cell.runs))
+            same = cells.setdefault(cell[:3], cell)
+            cells[cell[:3]] = same._replace(runs=max(same.runs, cell.runs))
         grid = product(envs, instances, agents)
         return replace(
             self,
@@ -175,8 +175,8 @@ class Config:
 
 def versions(packages: Iterable[str] = ()) -> dict[str, str]:
     """The versions of the packages on which results depend: clickgym, numpy, numba and others."""
-    found = {name: version(name) for name in ("clickgym", "numpy", *packages)}
-    return found | {"numba": numba.__version__ if numba else "not installed"}
+    result = {name: version(name) for name in ("clickgym", "numpy", *packages)}
+    return result | {"numba": numba.__version__ if numba else "not installed"}
 
 
 # --------------------------------------------------------------------------------------- one folder
@@ -215,14 +215,14 @@ def open_folder(
         with open(file, "x", encoding="utf-8") as new:  # succeeds for one of several commands
             new.write(_as_text(config))
     except FileExistsError:
-        before = Config.from_json(out, read_json(file))
-        seeds = f"seed is {before.seed}, not {config.seed}"
-        fault = before.difference(config) if before.seed == config.seed else seeds
+        saved = Config.from_json(out, read_json(file))
+        seeds = f"seed is {saved.seed}, not {config.seed}"
+        fault = saved.difference(config) if saved.seed == config.seed else seeds
         if fault is not None:
             cure = "choose another folder (--out), or delete its runs and start again (--overwrite)"
             raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None
-        config = before.extended(config)
-        if config != before:
+        config = saved.merge(config)
+        if config != saved:
             write_whole(file, _as_text(config))
     (folder / RUNS).mkdir(exist_ok=True)
     return config, read_runs(folder, config)
@@ -241,8 +241,8 @@ def read_folder(folder: Path) -> tuple[Config, FinishedRuns]:
     try:
         config = Config.from_json(folder, read_json(folder / CONFIG))
     except (FileNotFoundError, NotADirectoryError):
-        is_there = "is not a results folder: it has no config.json"
-        raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}") from None
+        fault = "is not a results folder: it has no config.json"
+        raise ValueError(f"{folder} {fault if folder.exists() else 'does not exist'}") from None
     return config, read_runs(folder, config)
 
 
@@ -290,8 +290,8 @@ def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
     """Return the finished runs of a sweep as in `Results.rows`, in the order of the sweep's table;
     an empty frame if there are none.
     """
-    found = [(config.seed, key[-1], runs[key]) for key in config.run_keys() if key in runs]
-    return rows_of_runs(found) if found else polars.DataFrame()
+    finished = [(config.seed, key[-1], runs[key]) for key in config.run_keys() if key in runs]
+    return rows_of_runs(finished) if finished else polars.DataFrame()
 
 
 @lru_cache(maxsize=2**16)
@@ -322,5 +322,5 @@ def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
         True
     """
     key = (run, *instance.encode())
-    drawn = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
-    return drawn - drawn % n_queries + run % n_queries
+    number = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+    return number - number % n_queries + run % n_queries

@@ -31,7 +31,7 @@ IS_FROZEN = col("engine") == FrozenPolicy.engine
 """Whether the agent of a run is a policy that does not learn."""
 IS_OWN = col("engine") == OWN_LOOP
 """Whether a run comes from a user's own loop; such a run is paired with no other run."""
-MET_OTHERS = ~IS_OWN & (
+HAS_OTHER_USERS = ~IS_OWN & (
     ~col("engine").is_in([*ENGINES, FrozenPolicy.engine]) | col("seed").is_null()
 )
 """Whether the agent of a run met different users than other agents with the same seed, because the
@@ -71,9 +71,9 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
     If the regret of any run in an environment is unknown, regret is null in all rows of this
     environment.
     """
-    of_agent = ["env", "agent"]
+    agent_columns = ["env", "agent"]
     regret = polars.when(col("regret").null_count().over("env") == 0).then("regret")
-    has_queries = col("query").is_not_null().all().over(of_agent)
+    has_queries = col("query").is_not_null().all().over(agent_columns)
     over = (
         polars.when(col("instance").n_unique().over("env") > 1)
         .then(polars.lit("instances"))
@@ -81,13 +81,13 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
         .then(polars.lit("queries"))
         .otherwise(polars.lit("runs"))
     )
-    is_own, met_others = (kind.any().over(of_agent) for kind in (IS_OWN, MET_OTHERS))
+    is_own, has_other_users = (kind.any().over(agent_columns) for kind in (IS_OWN, HAS_OTHER_USERS))
     unit = (
         polars.when(over="instances")
         .then("instance")
         .when(over="queries")
         .then(_name_unit("query"))
-        .when(met_others | is_own)
+        .when(has_other_users | is_own)
         .then(col("agent") + RUN_NAME)
         .otherwise(_name_unit("seed"))
     )
@@ -122,12 +122,12 @@ def differences(
     """Subtract the `unit_means` of the reference from those of each other agent, in the units that
     both agents have.
     """
-    same = [*(name for name in by if name != "agent"), "unit"]
-    of_reference = units.filter(agent=reference).select(*same, *measures)
-    both = units.filter(col("agent") != reference).join(
-        of_reference, on=same, suffix=" of reference", maintain_order="left"
+    keys = [*(name for name in by if name != "agent"), "unit"]
+    of_reference = units.filter(agent=reference).select(*keys, *measures)
+    pairs = units.filter(col("agent") != reference).join(
+        of_reference, on=keys, suffix=" of reference", maintain_order="left"
     )
-    gaps = both.with_columns(col(name) - col(f"{name} of reference") for name in measures)
+    gaps = pairs.with_columns(col(name) - col(f"{name} of reference") for name in measures)
     return gaps.select(units.columns)
 
 
@@ -157,7 +157,7 @@ def intervals(
     return groups.with_columns(col(f"{name}_ci95") * half for name in measures)
 
 
-def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
+def intervals_of_instances(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
     """Return half the width of regret intervals that hold for exactly these instances.
 
     Each run (or each query, if runs play queries) is averaged over the instances; the intervals are
@@ -172,12 +172,12 @@ def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.Data
         instances, or if an instance lacks a run.
     """
     run = polars.coalesce(_name_unit("query"), RUN_NAME)
-    cells = last.filter(over="instances").with_columns(unit=run)
-    cells = unit_means(cells, [*by, "instance"], ["regret"])
+    means = last.filter(over="instances").with_columns(unit=run)
+    means = unit_means(means, [*by, "instance"], ["regret"])
     n_runs, n_instances = (col(name).n_unique().over(by) for name in ("unit", "instance"))
-    cells = cells.filter(polars.len().over(by) == n_runs * n_instances)
-    these = intervals(unit_means(cells, by, ["regret"]), by, ["regret"])
-    return these.select(*by, regret_ci95_runs="regret_ci95")
+    means = means.filter(polars.len().over(by) == n_runs * n_instances)
+    halves = intervals(unit_means(means, by, ["regret"]), by, ["regret"])
+    return halves.select(*by, regret_ci95_runs="regret_ci95")
 
 
 def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.DataFrame:
@@ -193,16 +193,16 @@ def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.
         A row per group with ``p``. A group has no row if it has two units or fewer, or if the
         difference is 0 in all units.
     """
-    tested = gaps.group_by(by, maintain_order=True).agg(
+    tests = gaps.group_by(by, maintain_order=True).agg(
         n=polars.len(), mean=col(measure).mean(), spread=col(measure).std()
     )
-    tested = tested.filter(col("n") > 2, (col("mean") != 0) | (col("spread") != 0)).sort("env")
-    numbers = tested.select("env", "n", "mean", "spread").iter_rows()
+    tests = tests.filter(col("n") > 2, (col("mean") != 0) | (col("spread") != 0)).sort("env")
+    numbers = tests.select("env", "n", "mean", "spread").iter_rows()
     raw = [(env, p_value(mean, spread / n**0.5, n - 1)) for env, n, mean, spread in numbers]
     adjusted = [
-        p for _, of_env in groupby(raw, key=itemgetter(0)) for p in holm([p for _, p in of_env])
+        p for _, group in groupby(raw, key=itemgetter(0)) for p in holm([p for _, p in group])
     ]
-    return tested.select(*by, p=polars.Series(adjusted, dtype=polars.Float64))
+    return tests.select(*by, p=polars.Series(adjusted, dtype=polars.Float64))
 
 
 def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
@@ -215,8 +215,8 @@ def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
         by: as in `unit_means`.
     """
     runs = last.select(*by, *UNIT, "instance", "sweep_seed", "run").unique(maintain_order=True)
-    of_instances = polars.when(over="instances").then("instance")
-    runs = runs.with_columns(n=polars.len().over(*by, of_instances))
+    instance = polars.when(over="instances").then("instance")
+    runs = runs.with_columns(n=polars.len().over(*by, instance))
     return runs.group_by(by, maintain_order=True).agg(
         runs=col("n").min(),
         most_runs=col("n").max(),
@@ -225,7 +225,7 @@ def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
     )
 
 
-def over_words(counts: polars.DataFrame) -> str:
+def describe_units(counts: polars.DataFrame) -> str:
     """Return, in words, what the means of a table or figure average over.
 
     Args:
@@ -233,11 +233,11 @@ def over_words(counts: polars.DataFrame) -> str:
 
     Example:
         >>> columns = ["runs", "most_runs", "units", "over"]
-        >>> over_words(polars.DataFrame([(5, 5, 16, "instances")], columns, orient="row"))
+        >>> describe_units(polars.DataFrame([(5, 5, 16, "instances")], columns, orient="row"))
         '16 instances with 5 runs each'
-        >>> over_words(polars.DataFrame([(32, 32, 16, "queries")], columns, orient="row"))
+        >>> describe_units(polars.DataFrame([(32, 32, 16, "queries")], columns, orient="row"))
         '16 queries in 32 runs'
-        >>> over_words(polars.DataFrame([(1, 1, 1, "runs")], columns, orient="row"))
+        >>> describe_units(polars.DataFrame([(1, 1, 1, "runs")], columns, orient="row"))
         'one run'
     """
     words = []
@@ -246,10 +246,10 @@ def over_words(counts: polars.DataFrame) -> str:
         ("queries", "{units} in {runs}"),
         ("runs", "{runs}"),
     ):
-        some = counts.filter(over=over)
-        if len(some):
+        part = counts.filter(over=over)
+        if len(part):
             names = {"instances": "instance", "queries": "query", "runs": "run"}
-            units, runs = span(some["units"]), span(some["runs"].append(some["most_runs"]))
+            units, runs = span(part["units"]), span(part["runs"].append(part["most_runs"]))
             words.append(
                 form.format(
                     units=f"one {names[over]}" if units == "1" else f"{units} {over}",
@@ -274,29 +274,29 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
     runs, or may have; that it does not learn; that some of its sessions were not recorded; or that
     it met the same users again.
     """
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     runs = rows.select("agent", "trained", "unrecorded", "reseeded", "engine").unique(
         maintain_order=True
     )
-    for (agent,), of_agent in runs.group_by("agent", maintain_order=True):
-        trained, unrecorded = of_agent["trained"], of_agent["unrecorded"]
-        untold = of_agent.filter(IS_OWN)["trained"].null_count()
+    for (agent,), part in runs.group_by("agent", maintain_order=True):
+        trained, unrecorded = part["trained"], part["unrecorded"]
+        n_unknown = part.filter(IS_OWN)["trained"].null_count()
         texts = []
-        if of_agent.select(IS_FROZEN.any()).item():
+        if part.select(IS_FROZEN.any()).item():
             texts.append("did not learn in these runs; clicks lost in training are not counted")
         if trained.max():
-            told = ", as far as known" if trained.null_count() else ""
-            texts.append(f"after {span(trained.drop_nulls())} sessions of training{told}")
-        elif untold:
+            suffix = ", as far as known" if trained.null_count() else ""
+            texts.append(f"after {span(trained.drop_nulls())} sessions of training{suffix}")
+        elif n_unknown:
             texts.append("trained= was not given, so it may have learned before")
         if unrecorded.max():
             texts.append(f"{span(unrecorded)} sessions were not recorded")
-        if of_agent["reseeded"].max():
-            times = span(of_agent["reseeded"])
+        if part["reseeded"].max():
+            times = span(part["reseeded"])
             texts.append(f"a seed came again {times} times, and the same users with it")
         if texts:
-            found[str(agent)] = texts
-    return found
+            result[str(agent)] = texts
+    return result
 
 
 def per_session(rows: polars.DataFrame) -> polars.DataFrame:
@@ -324,11 +324,11 @@ def by_window(rows: polars.DataFrame) -> polars.DataFrame:
     window = (col("step") * WINDOWS / col("step").max()).ceil()
     ends = rows.filter(col("step") == col("step").max().over("env", "agent", window))
 
-    def since(name: str) -> polars.Expr:
+    def in_window(name: str) -> polars.Expr:
         return col(name) - col(name).shift(1, fill_value=0).over(RUN)
 
     sums = [name for name in metrics_of(rows) if is_sum(name)]
-    return ends.with_columns(since(name) / since("step") for name in sums)
+    return ends.with_columns(in_window(name) / in_window("step") for name in sums)
 
 
 def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.DataFrame:
@@ -354,7 +354,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     gaps = differences(units, reference, by, measures).with_columns(
         gap=polars.coalesce("regret", "reward")
     )
-    of_runs = last.group_by(by).agg(
+    run_columns = last.group_by(by).agg(
         (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
         col("engine", "step").first(),
         polars.when(col("trained").null_count() == 0).then(col("trained").max()).alias("trained"),
@@ -363,14 +363,14 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         worst=col("regret").max(),
     )
     table = intervals(units, by, measures).drop("units")
-    for more in (
+    for columns in (
         count_runs(last, by),
-        intervals_of_these(last, by),
+        intervals_of_instances(last, by),
         intervals(gaps, by, ["gap"]).select(*by, difference="gap", difference_ci95="gap_ci95"),
         p_values(gaps, by, "gap"),
-        of_runs,
+        run_columns,
     ):
-        table = table.join(more, on=by, how="left", maintain_order="left")
+        table = table.join(columns, on=by, how="left", maintain_order="left")
     environments = polars.Enum(rows["env"].unique(maintain_order=True))
     return table.sort(col("env").cast(environments), loss, maintain_order=True).select(
         *by,

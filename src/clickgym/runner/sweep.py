@@ -57,12 +57,12 @@ from .workers import (
     Progress,
     broken_pool_message,
     is_here,
+    print_resumed,
     run_in_parallel,
-    say_resumed,
     set_values,
 )
 
-SESSIONS_AT_ONCE = 20_000
+SESSIONS_PER_CALL = 20_000
 """One call of a worker plays several short compiled runs, with about this many sessions in total.
 """
 
@@ -154,8 +154,10 @@ def sweep(
     plans = _make_plans(envs, agents, instances, horizon, runs, metrics, engine)
     env_of = {plan.cell.env: plan.env for plan in plans}
     agent_of = {plan.cell.agent: plan.agent for plan in plans}
-    used = {plan.cell.instance: plan.instance for plan in plans}
-    used = {label: label if instance is None else instance for label, instance in used.items()}
+    instance_of = {plan.cell.instance: plan.instance for plan in plans}
+    instance_of = {
+        label: label if instance is None else instance for label, instance in instance_of.items()
+    }
     packages = [name for maker, _ in agent_of.values() for name in getattr(maker, "packages", ())]
     config = Config(
         versions=versions(packages),
@@ -164,29 +166,33 @@ def sweep(
         metrics=[*metrics],
         seed=seed,
         envs={label: meaning_of(env, env_of[label]) for label, env in envs.items()},
-        instances={label: meaning_of(instance, instance) for label, instance in used.items()},
+        instances={
+            label: meaning_of(instance, instance) for label, instance in instance_of.items()
+        },
         agents={label: meaning_of(agent, agent_of[label]) for label, agent in agents.items()},
         cells=[plan.cell for plan in plans],
     )
-    whole, finished = config, FinishedRuns()
+    folder_config, finished_runs = config, FinishedRuns()
     if folder is not None:
-        whole, finished = open_folder(folder, config, out, overwrite=overwrite)
+        folder_config, finished_runs = open_folder(folder, config, out, overwrite=overwrite)
     keys = [*config.run_keys()]
 
-    def finished_text() -> str:
-        return f"{sum(key in finished for key in keys)} of {len(keys)} runs"
+    def progress_text() -> str:
+        return f"{sum(key in finished_runs for key in keys)} of {len(keys)} runs"
 
-    if progress and any(key in finished for key in keys):
-        say_resumed(out, finished_text())
-    with resumable(out, finished_text):
-        _play_missing(plans, config, finished, folder, n_jobs, progress=progress)
-        results = Results.of_rows(rows_of_sweep(finished, config), [config])
+    if progress and any(key in finished_runs for key in keys):
+        print_resumed(out, progress_text())
+    with resumable(out, progress_text):
+        _play_missing(plans, config, finished_runs, folder, n_jobs, progress=progress)
+        results = Results.of_rows(rows_of_sweep(finished_runs, config), [config])
         if folder is not None:  # the folder's table and figure cover all runs in the folder
-            shown = results
-            if whole != config:
-                shown = Results.of_rows(rows_of_sweep(finished, whole), [whole])
-            if not shown.are_in(folder):
-                shown.write(folder)
+            folder_results = results
+            if folder_config != config:
+                folder_results = Results.of_rows(
+                    rows_of_sweep(finished_runs, folder_config), [folder_config]
+                )
+            if not folder_results.are_in(folder):
+                folder_results.write(folder)
     return results
 
 
@@ -202,7 +208,7 @@ class Plan(NamedTuple):
         instance: the instance, as ``gym.make`` takes it.
         engine: the engine, as `engine_of` returns it.
         n_queries: the number of queries of the instance; a run plays one query.
-        at_once: the number of runs that a worker plays in one call.
+        runs_per_call: the number of runs that a worker plays in one call.
     """
 
     cell: Cell
@@ -211,7 +217,7 @@ class Plan(NamedTuple):
     instance: Any
     engine: str
     n_queries: int
-    at_once: int
+    runs_per_call: int
 
     @property
     def workers(self) -> Literal["threads", "processes"]:
@@ -238,40 +244,53 @@ def _make_plans(
         ValueError: two instances have one name.
         UnsuitedError: some agents cannot play; the message names all of them.
     """
-    of_env = {label: resolve_env(env) for label, env in envs.items()}
-    of_agent = {label: resolve_agent(agent) for label, agent in agents.items()}
+    resolved_envs = {label: resolve_env(env) for label, env in envs.items()}
+    resolved_agents = {label: resolve_agent(agent) for label, agent in agents.items()}
     plans: list[Plan] = []
-    places = set[tuple[str, str]]()
-    unsuited: dict[str, UnsuitedError] = {}
-    for (env_label, of_this), instance in product(of_env.items(), all_instances(instances)):
-        env = make_env(of_this, instance)
+    pairs = set[tuple[str, str]]()
+    errors: dict[str, UnsuitedError] = {}
+    for (env_label, resolved_env), instance in product(
+        resolved_envs.items(), all_instances(instances)
+    ):
+        env = make_env(resolved_env, instance)
         sizes_of(env)  # an error here is not an agent's fault
         Metrics(metrics).check_env(env.unwrapped)
         check_episode(env, horizon, env_label)
-        place = env_label, getattr(env.unwrapped, "instance", "custom")
-        if place in places:
+        pair = env_label, getattr(env.unwrapped, "instance", "custom")
+        if pair in pairs:
             raise ValueError("two instances have the same name; give each its own name")
-        places.add(place)
+        pairs.add(pair)
         model = user_model_of(env)
         n_queries = model.n_queries if model else 1
         changes = tuple(model.starts[1:]) if model else ()
-        for label, resolved in of_agent.items():
+        for label, resolved_agent in resolved_agents.items():
             try:
-                chosen = _engine_of(resolved, env, label, horizon, metrics, engine)
+                engine_name = _engine_of(resolved_agent, env, label, horizon, metrics, engine)
             except UnsuitedError as error:
-                unsuited.setdefault(label, error)
+                errors.setdefault(label, error)
                 continue
-            starts_anew = chosen == "compiled" and type(env.unwrapped) is ClickEnv  # with each seed
-            at_once = max(SESSIONS_AT_ONCE // horizon, 1) if starts_anew else 1
-            cell = Cell(*place, label, runs, changes)
-            plans.append(Plan(cell, of_this, resolved, instance, chosen, n_queries, at_once))
-    if unsuited:
-        raise UnsuitedError.of_all(unsuited)
+            # Whether a reset with a seed starts the users anew, so that runs can share a worker.
+            starts_anew = engine_name == "compiled" and type(env.unwrapped) is ClickEnv
+            runs_per_call = max(SESSIONS_PER_CALL // horizon, 1) if starts_anew else 1
+            cell = Cell(*pair, label, runs, changes)
+            plans.append(
+                Plan(
+                    cell,
+                    resolved_env,
+                    resolved_agent,
+                    instance,
+                    engine_name,
+                    n_queries,
+                    runs_per_call,
+                )
+            )
+    if errors:
+        raise UnsuitedError.of_all(errors)
     return plans
 
 
 def _engine_of(
-    resolved: ResolvedAgent,
+    resolved_agent: ResolvedAgent,
     env: Any,
     label: str,
     horizon: int,
@@ -280,41 +299,43 @@ def _engine_of(
 ) -> str:
     """Return the engine that runs an agent in an environment; errors name the agent's label."""
     try:
-        agent = make_agent(resolved, env, horizon=horizon, seed=0)
-        chosen = engine_of(agent, env, engine)
+        agent = make_agent(resolved_agent, env, horizon=horizon, seed=0)
+        engine_name = engine_of(agent, env, engine)
         Metrics(metrics).check_agent(agent)
     except ValueError as error:
         if type(error) is not ValueError or label in str(error):
             raise
         raise ValueError(f"{label}: {error}") from error
     warn_of_features(agent, env)
-    return chosen
+    return engine_name
 
 
 # ----------------------------------------------------------------------------------------- playing
 
 
 @contextmanager
-def resumable(out: object, finished: Callable[[], str]) -> Iterator[None]:
+def resumable(out: object, progress_text: Callable[[], str]) -> Iterator[None]:
     """Context manager that adds to a KeyboardInterrupt what is saved, and how to resume.
 
     Args:
         out: the folder; None if nothing is saved.
-        finished: returns, in words, what is finished.
+        progress_text: returns, in words, what is finished.
     """
     try:
         yield
     except KeyboardInterrupt:
         if out is None:
             raise
-        words = f"stopped; {finished()} are saved in {out}: run the same command again to resume"
-        raise KeyboardInterrupt(words) from None
+        message = (
+            f"stopped; {progress_text()} are saved in {out}: run the same command again to resume"
+        )
+        raise KeyboardInterrupt(message) from None
 
 
 def _play_missing(
     plans: Sequence[Plan],
     config: Config,
-    finished: FinishedRuns,
+    finished_runs: FinishedRuns,
     folder: Path | None,
     n_jobs: int,
     *,
@@ -325,35 +346,35 @@ def _play_missing(
     Args:
         plans: the plans that `_make_plans` returned.
         config: the configuration of the sweep.
-        finished: the finished runs.
+        finished_runs: the finished runs.
         folder: the folder in which each finished run is saved; None to save no run.
         n_jobs, progress: as in `sweep`.
     """
     file = None if folder is None else new_file(folder)
-    jobs = [*_missing_jobs(plans, finished)]
+    jobs = [*_missing_jobs(plans, finished_runs)]
     n_left = sum(len(numbers) for _, numbers in jobs)
     n_runs = sum(plan.cell.runs for plan in plans)
     with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
         for workers in dict.fromkeys(plan.workers for plan, _ in jobs):
-            some = [job for job in jobs if job[0].workers == workers]
-            for runs in _play_jobs(some, config, workers, n_jobs, bar):
-                finished.update(runs)
+            group = [job for job in jobs if job[0].workers == workers]
+            for runs in _play_jobs(group, config, workers, n_jobs, bar):
+                finished_runs.update(runs)
                 if file is not None:
                     add_runs(file, runs)
-                bar.finished(len(runs))
+                bar.add_finished(len(runs))
 
 
 Job = tuple[Plan, Sequence[int]]
 """What a worker plays in one call: some runs of a cell, by their numbers."""
 
 
-def _missing_jobs(plans: Sequence[Plan], finished: Container[RunKey]) -> Iterator[Job]:
+def _missing_jobs(plans: Sequence[Plan], finished_runs: Container[RunKey]) -> Iterator[Job]:
     """Yield the jobs that are left to play."""
     for plan in plans:
         env, instance, agent, runs, _ = plan.cell
-        left = [run for run in range(runs) if (env, instance, agent, run) not in finished]
-        for start in range(0, len(left), plan.at_once):
-            yield plan, left[start : start + plan.at_once]
+        missing = [run for run in range(runs) if (env, instance, agent, run) not in finished_runs]
+        for start in range(0, len(missing), plan.runs_per_call):
+            yield plan, missing[start : start + plan.runs_per_call]
 
 
 def _play_jobs(
@@ -371,21 +392,25 @@ def _play_jobs(
             raise InterruptedError
         bar.advance(n_sessions)
 
-    files = {name: it for one in config.meanings().values() for name, it in one.files.items()}
+    files = {
+        name: value
+        for meaning in config.meanings().values()
+        for name, value in meaning.files.items()
+    }
     calls: list[Any]
     try:
         if is_here(workers, n_jobs):
             calls = [(play_runs, *job, config, on_chunk) for job in jobs]
             yield from run_in_parallel(calls, n_jobs, workers, files=files)
         else:
-            own = {
-                name: it
-                for name, it in UserModel.classes.items()
-                if not it.__module__.startswith("clickgym.")
+            user_classes = {
+                name: value
+                for name, value in UserModel.classes.items()
+                if not value.__module__.startswith("clickgym.")
             }
             with bar.counts(len(jobs)) as counts:
                 calls = [
-                    (play_runs_elsewhere, *job, config, own, counts[i : i + 1])
+                    (play_runs_in_worker, *job, config, user_classes, counts[i : i + 1])
                     for i, job in enumerate(jobs)
                 ]
                 yield from run_in_parallel(calls, n_jobs, workers, files=files)
@@ -400,7 +425,7 @@ def _play_jobs(
         stop.set()
 
 
-def play_runs_elsewhere(
+def play_runs_in_worker(
     plan: Plan,
     numbers: Sequence[int],
     config: Config,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from ..core.kernels import COMPILING, compiling
-from .console import errors, say
+from .console import error_console, print_text
 
 
 def run_in_parallel(
@@ -77,9 +77,9 @@ def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
     load its data.
     """
     if error.__cause__ is None:
-        how = re.search(r"SIG[A-Z]+", str(error))
+        match = re.search(r"SIG[A-Z]+", str(error))
         return (
-            f"a worker process died{f' ({how[0]})' if how else ''}: either memory ran out "
+            f"a worker process died{f' ({match[0]})' if match else ''}: either memory ran out "
             "(use fewer workers), or a kernel wrote outside its arrays (find it with "
             "clickgym.check_agent or clickgym.check_click_model)"
         )
@@ -100,8 +100,8 @@ def set_values(values: Mapping[str, Any]) -> None:
         *classes, attribute = path.split(".")
         if module != "__main__":
             owner: Any = import_module(module)
-            for one in classes:
-                owner = getattr(owner, one)
+            for class_name in classes:
+                owner = getattr(owner, class_name)
             # Compared as text, because an array would be compared entry by entry.
             if repr(getattr(owner, attribute, None)) != repr(value):
                 setattr(owner, attribute, value)
@@ -124,11 +124,11 @@ def ignoring_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 FIRST_LINE, LINE_EVERY = 10.0, 60.0
@@ -137,9 +137,9 @@ LOOK_EVERY = 0.5
 """Seconds between two readings of the counts of worker processes."""
 
 
-def say_resumed(folder: object, kept: str) -> None:
+def print_resumed(folder: object, progress: str) -> None:
     """Report on stderr what a results folder already holds, such as "6 of 6 runs"."""
-    say(errors(), f"clickgym: {kept} were in {folder} already")
+    print_text(error_console(), f"clickgym: {progress} were in {folder} already")
 
 
 def time_left(seconds: float) -> str:
@@ -188,7 +188,7 @@ class Progress:
         self._compiling = compiling(self._describe)
         self._is_printed = is_shown and self._bar.disable
         self._started = time.monotonic()
-        self._due = self._started + FIRST_LINE
+        self._next_line_at = self._started + FIRST_LINE
 
     def __enter__(self) -> Self:
         self._compiling.__enter__()
@@ -203,9 +203,9 @@ class Progress:
     def advance(self, n_sessions: int) -> None:
         """Count played sessions, including sessions of unfinished runs."""
         self._bar.advance(self._task, n_sessions)
-        if n_sessions < self._horizon:  # a whole run is reported by `finished`, called next
+        if n_sessions < self._horizon:  # a whole run is reported by `add_finished`, called next
             self._begin()
-            self._print_if_due()
+            self._print_progress()
 
     @contextmanager
     def counts(self, n_calls: int) -> Iterator[NDArray[np.int64]]:
@@ -223,7 +223,7 @@ class Progress:
             self._bar.update(self._task, completed=n_before * self._horizon + n_played)
             if n_here:
                 self._begin()
-            self._print_if_due()
+            self._print_progress()
 
         def watch() -> None:
             while not is_over.wait(LOOK_EVERY):
@@ -240,11 +240,11 @@ class Progress:
                 watcher.join()
             show()
 
-    def finished(self, n_runs: int) -> None:
+    def add_finished(self, n_runs: int) -> None:
         """Count runs that are finished and saved."""
         self._n_finished += n_runs
         self._describe()
-        self._print_if_due()
+        self._print_progress()
 
     def _begin(self) -> None:
         """Measure the speed from the first report within a run on. The time before, in which
@@ -254,18 +254,18 @@ class Progress:
             self._has_begun = True
             self._started, self._n_before = time.monotonic(), int(self._bar.tasks[0].completed)
 
-    def _print_if_due(self) -> None:
+    def _print_progress(self) -> None:
         now, n_played = time.monotonic(), self._bar.tasks[0].completed
-        if not self._is_printed or now < self._due:
+        if not self._is_printed or now < self._next_line_at:
             return
         if n_played in (self._n_before, self._n_sessions):  # speed unknown, or all played
             return
-        self._due = now + LINE_EVERY
+        self._next_line_at = now + LINE_EVERY
         seconds = (now - self._started) / (n_played - self._n_before)
         runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
         share = f"{100 * n_played / self._n_sessions:.0f} % of the sessions"
         left = time_left(seconds * (self._n_sessions - n_played))
-        say(errors(), f"clickgym: {runs}, {share}, {left}")
+        print_text(error_console(), f"clickgym: {runs}, {share}, {left}")
 
     def _describe(self, is_compiling: bool = False) -> None:
         runs = f"{self._n_finished} of {self._n_runs} runs"

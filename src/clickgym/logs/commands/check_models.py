@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...core.kernels import compilation_note
-from ...runner.console import Column, errors, output, print_table, say
+from ...runner.console import Column, error_console, output_console, print_table, print_text
 from ..check_models import ROUNDS, check_models
 from .options import ColumnNames, LogFiles, sessions_of
 
@@ -33,13 +33,17 @@ def check(
     """
     with compilation_note():
         sessions = sessions_of(log, columns)
-        say(errors(), f"fitting each model up to {ROUNDS} times")
-        checked = check_models(sessions)
+        print_text(error_console(), f"fitting each model up to {ROUNDS} times")
+        result = check_models(sessions)
     rows = []
-    for model, error, noise, predicted, low, high in checked.table.iter_rows():
+    for model, error, noise, predicted, low, high in result.table.iter_rows():
         interval = "" if math.isnan(low) else f"{low:.3f} to {high:.3f}"
         share = "" if math.isnan(predicted) else f"{predicted:.3f}"
         rows.append([model, f"{error:.4f}", f"{noise:.4f}", share, interval])
-    heads = (Column(name, right=True) for name in ("error", "noise", "predicted", "interval"))
-    print_table(output(), [Column("model"), *heads], rows)
-    say(output(), checked.sentence, "bold")
+    names = ("error", "noise", "predicted", "interval")
+    print_table(
+        output_console(),
+        [Column("model"), *(Column(name, align_right=True) for name in names)],
+        rows,
+    )
+    print_text(output_console(), result.sentence, "bold")

@@ -17,7 +17,7 @@ from rich.text import Text
 from ...core.files import make_folder
 from ...core.kernels import compilation_note
 from ...envs import MAX_SEARCH, ClickModel, Instance
-from ...runner.console import Column, output, print_table, say
+from ...runner.console import Column, output_console, print_table, print_text
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
 from ..fitting import Fitted, cautions, fit_models
@@ -94,7 +94,7 @@ def fit(
             ".json"
         )
     make_folder(out.parent if is_file else out)
-    console = output()
+    console = output_console()
     with compilation_note(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
         sessions = sessions_of(log, columns)
@@ -105,16 +105,18 @@ def fit(
             n_items=items,
             origin=f"estimated by clickgym from the click log {log_name(log)}",
         )
-    scores = {name: it.score(fitted.test) for name, it in fitted.scored.items()}
+    scores = {name: estimator.score(fitted.test) for name, estimator in fitted.scored.items()}
     best = max(scores, key=scores.__getitem__)
     files = {}
     for label, instance in fitted.instances.items():
         files[label] = out if is_file else out / f"{quote(label, safe=' ')}.json"
         instance.save(files[label])
-    say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
+    print_text(
+        console, f"{best} predicts the held-out sessions best. To run agents on these users:"
+    )
     users = " ".join(shell_quote(str(file)) for file in files.values())
-    counted = min(_searchable(it.model(best)) for it in fitted.instances.values())
-    cutoff = f":cutoff={counted}" if counted < sessions.n_positions else ""
+    n_counted = min(_searchable(instance.model(best)) for instance in fitted.instances.values())
+    cutoff = f":cutoff={n_counted}" if n_counted < sessions.n_positions else ""
     command = (
         f"clickgym run {best}Rank-v0{cutoff} --instances {users} --agents CascadeTS Fixed "
         "--horizon 1e5 --out results/users"
@@ -122,7 +124,7 @@ def fit(
     console.print(Text(command), soft_wrap=True)  # so that it can be pasted
     console.print()
     if caution := cautions(sessions):
-        say(console, caution)
+        print_text(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = (
         f"Fitted to {n_train:,} sessions and scored on {n_test:,} held out, per session and by "
@@ -130,9 +132,9 @@ def fit(
     )
     print_table(console, *_scores(fitted, scores), title=title)
     for label, file in files.items():
-        say(console, f"{file}: {fitted.instances[label].description}")
+        print_text(console, f"{file}: {fitted.instances[label].description}")
     for line in _estimates(next(iter(fitted.instances.values()))):
-        say(console, line)
+        print_text(console, line)
 
 
 def _searchable(model: ClickModel) -> int:
@@ -153,9 +155,9 @@ def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], 
     and the scores on the held-out sessions.
     """
     ranks = range(fitted.test.n_positions)
-    heads = [Column("model"), Column("EM steps", right=True)]
-    heads += [Column(name, right=True) for name in ("log likelihood", "perplexity")]
-    heads += [Column(f"at {k + 1}", right=True) for k in ranks]
+    heads = [Column("model"), Column("EM steps", align_right=True)]
+    heads += [Column(name, align_right=True) for name in ("log likelihood", "perplexity")]
+    heads += [Column(f"at {k + 1}", align_right=True) for k in ranks]
     rows = []
     for name, estimator in fitted.scored.items():
         steps = str(getattr(estimator, "n_iter_", "closed form"))

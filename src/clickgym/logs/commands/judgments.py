@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...runner.console import output, say
+from ...runner.console import output_console, print_text
 from ..judgments import GRADED_USERS, judged_instance, read_judgments
 
 LARGEST = 5_000_000
@@ -73,27 +73,30 @@ def judgments(
     """
     if out.suffix != ".json":
         raise ValueError(f"--out is {out}; expected the name of a .json file")
-    console = output()
-    judged = read_judgments(data)
-    n, d = judged.features.shape
-    say(console, f"read {n:,} documents of {len(judged.queries):,} queries, {d:,} features")
+    console = output_console()
+    train = read_judgments(data)
+    n, d = train.features.shape
+    print_text(
+        console,
+        f"read {n:,} documents of {len(train.queries):,} queries, {d:,} features",
+    )
     held_out = read_judgments(test, n_features=d) if test else None
     if held_out is not None:
         documents, queries = len(held_out.grades), len(held_out.queries)
-        say(console, f"read {documents:,} documents of {queries:,} held-out queries")
+        print_text(console, f"read {documents:,} documents of {queries:,} held-out queries")
         n += documents
     if n * d > LARGEST:
         raise ValueError(
             f"the file would hold {n * d:,} numbers; expected at most {LARGEST:,}: create the "
             "instance in Python, with clickgym.logs.judged_instance"
         )
-    say(
+    print_text(
         console,
-        f"features are divided by {judged.scale:.4g}; write a learning rate from a paper, such as "
+        f"features are divided by {train.scale:.4g}; write a learning rate from a paper, such as "
         "0.1, as PDGD:eta=0.1",
     )
     instance = judged_instance(
-        judged,
+        train,
         users,
         n_items=candidates,
         n_positions=positions,
@@ -102,4 +105,4 @@ def judgments(
         origin=f"made by clickgym from {', '.join(file.name for file in data)}",
     )
     instance.save(out)
-    say(console, f"{out}: {instance.description}")
+    print_text(console, f"{out}: {instance.description}")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ...runner.console import errors, say
+from ...runner.console import error_console, print_text
 from ..log import ClickLog
 from ..reading import read_log
 
@@ -42,5 +42,7 @@ def sessions_of(log: list[str], columns: str) -> ClickLog:
     """Read a log, and report its number of sessions and the fraction with at least one click."""
     sessions = read_log(log, columns=names(columns))
     share = sessions.clicks.any(axis=1).mean()
-    say(errors(), f"read {len(sessions):,} sessions, {share:.1%} of them with a click")
+    print_text(
+        error_console(), f"read {len(sessions):,} sessions, {share:.1%} of them with a click"
+    )
     return sessions

@@ -10,7 +10,7 @@ import typer
 
 from ...core.checks import check_horizon
 from ...core.kernels import compilation_note
-from ...runner.console import output, say
+from ...runner.console import output_console, print_text
 from ...runner.make import all_instances, make_agent, make_env
 from ..log import check_table, write_tidy
 from ..reading import read_log
@@ -81,10 +81,10 @@ def record(
     parts = []
     with compilation_note():
         for number, name in enumerate(all_instances(instances)):
-            place = make_env(env, name)
-            shop: Any = make_agent(agent, place, horizon=n, seed=seed + number)
-            part = record_(shop, place, n, seed=seed + number).to_frame()
+            log_env = make_env(env, name)
+            log_agent: Any = make_agent(agent, log_env, horizon=n, seed=seed + number)
+            part = record_(log_agent, log_env, n, seed=seed + number).to_frame()
             parts.append(part.with_columns(pl.col("session") + number * n))
         log = read_log(pl.concat(parts))
     write_tidy(log, out)
-    say(output(), f"{out}: {len(log):,} sessions, {log.clicks.sum():,} clicks")
+    print_text(output_console(), f"{out}: {len(log):,} sessions, {log.clicks.sum():,} clicks")

@@ -9,7 +9,7 @@ import typer
 from ...agents import AGENTS
 from ...core.checks import check_choice
 from ...envs import ENVIRONMENTS, list_instances
-from ..console import Column, output, print_table
+from ..console import Column, output_console, print_table
 from ..play.metrics import METRICS
 
 WIDEST = 100
@@ -33,10 +33,10 @@ def list_(
 
     To read about one of them in detail, run clickgym show NAME.
     """
-    chosen = [_kind(word) for word in kinds or KINDS]
-    console = output()
+    kind_names = [_kind(word) for word in kinds or KINDS]
+    console = output_console()
     console.width = min(console.width, WIDEST)
-    for kind in chosen:
+    for kind in kind_names:
         columns, rows = _rows_of(kind)
         print_table(console, columns, rows, title=kind.capitalize(), headings=len(columns) > 2)
         console.print()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ..console import output, say
+from ..console import output_console, print_text
 from ..reports.bibliography import to_bibtex
 from ..reports.table import print_results, to_latex
 from ..results import Results
@@ -92,18 +92,18 @@ def report(
 
     clickgym.Results("results/first").plot("figure.pdf", width=3.3)
     """
-    results, console = Results(folders).select(agents, environments), output()
+    results, console = Results(folders).select(agents, environments), output_console()
     if latex or bib:
         text = to_latex(results, reference) if latex else to_bibtex(results)
         console.print(Text(text), soft_wrap=True)
         return
     print_results(console, results, reference)
     if out is None and (agents or environments or folders[1:]):
-        say(
+        print_text(
             console,
             "No files were written for this selection. To write them, name a folder with --out "
             "DIR.",
         )
         return
     target = out or folders[0]
-    say(console, f"Results in {target}: {', '.join(results.write(target, reference))}")
+    print_text(console, f"Results in {target}: {', '.join(results.write(target, reference))}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import output, say
+from ..console import output_console, print_text
 from ..play.metrics import METRICS
 from ..reports.table import print_results
 from ..results import FIGURE, ROWS, SUMMARY
@@ -127,7 +127,7 @@ def run(
     and continue later with the same command. You can also add agents or runs to the folder; for a
     different seed or horizon, use a new folder.
     """
-    chosen: Any = engine
+    engine_name: Any = engine
     results = sweep(
         envs,
         agents,
@@ -139,17 +139,17 @@ def run(
         out=out,
         n_jobs=n_jobs,
         checkpoints=checkpoints,
-        engine=chosen,
+        engine=engine_name,
         progress=progress,
         overwrite=overwrite,
     )
-    print_results(output(), results)
+    print_results(output_console(), results)
     if out is None:
-        say(
-            output(),
+        print_text(
+            output_console(),
             "Nothing was saved. To save the runs, the table and the figure, name a folder with "
             "--out DIR.",
         )
     else:
         names = f"{FIGURE}.png, {FIGURE}.svg, {SUMMARY}, {ROWS}"
-        say(output(), f"Results in {out}: {names}")
+        print_text(output_console(), f"Results in {out}: {names}")

@@ -13,7 +13,7 @@ from ...agents import AGENTS
 from ...core.checks import unknown_message
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
-from ..console import output, say
+from ..console import output_console, print_text
 from ..make import resolve_agent, resolve_env
 from ..play.metrics import AT_K, METRICS, metric_of
 
@@ -36,9 +36,9 @@ def show(
     clickgym show PBMRank-v0
     clickgym show yandex-990
     """
-    console = output()
+    console = output_console()
     text = text_of(name)
-    say(console, name, "bold")
+    print_text(console, name, "bold")
     console.print(text, markup=False, highlight=False)
 
 
@@ -85,15 +85,15 @@ def text_of(name: str) -> str:
     raise ValueError(unknown_message("name", name, names))
 
 
-def _docstring_of(thing: Any) -> str:
+def _docstring_of(obj: Any) -> str:
     """Return a docstring, or a line that says why there is none."""
     if sys.flags.optimize > 1:
         return "Python was run with -OO and removed the docstrings; run it without -OO to read them"
-    return inspect.getdoc(thing) or ""
+    return inspect.getdoc(obj) or ""
 
 
 def _arguments_of(function: Any) -> str:
     """The names and defaults of the arguments of a function or class."""
     arguments = inspect.signature(function).parameters.values()
-    listed = ", ".join(str(one.replace(annotation=one.empty)) for one in arguments)
-    return f"Arguments: {listed}"
+    text = ", ".join(str(parameter.replace(annotation=parameter.empty)) for parameter in arguments)
+    return f"Arguments: {text}"

@@ -59,7 +59,7 @@ def session_loop(
         constants, state, shown, totals = data.constants, data.state, data.shown, data.totals
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
         last_reward, last_satisfied, played = 0.0, -1, np.int64(0)
-        reached = 0
+        n_checkpoints = 0
         while played < n_sessions:
             rank(agent, agent_rng, ranking, *data.observed)
             is_list, reward, expectation, satisfied = play_one(
@@ -79,11 +79,11 @@ def session_loop(
             if advance(constants, state, np.int64(0), env_rng):
                 begin(constants, state, np.int64(0), env_rng)
             shown.draws[0] = False
-            if played == data.checkpoints[reached]:
+            if played == data.checkpoints[n_checkpoints]:
                 totals[0], totals[1], totals[2] = regret, rewards, n_clicks
                 for i in range(len(totals)):
-                    data.at_checkpoints[reached, i] = totals[i]
-                reached += 1
+                    data.at_checkpoints[n_checkpoints, i] = totals[i]
+                n_checkpoints += 1
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
         return played, last_reward, last_satisfied
 
@@ -111,20 +111,20 @@ def play_compiled(run: Run) -> float:
             task, state = env.task, env.state
             observed = task.observed(state, agent.observes)
             contexts = metrics.contexts(env)
-            fixed = task.constants, state, observed, env.shown, contexts, meter.totals
+            chunk_inputs = task.constants, state, observed, env.shown, contexts, meter.totals
             kernels = agent.rank_kernel, agent.update_kernel, metrics.kernel, *task.kernels
             loop = entry(session_loop(*kernels))
         size = min(chunk, meter.horizon - meter.step, env.next_change - env.steps)
         if metrics.held_out:
             size = min(size, meter.next_checkpoint - meter.step)
         agent.make_room(size)
-        data = ChunkData(*fixed, *meter.ahead())
+        data = ChunkData(*chunk_inputs, *meter.ahead())
         play_sessions = partial(loop, data, env.np_random, agent.state, agent.rng, agent.ranking)
-        lasted = _play_chunk(run, play_sessions, size)
-        seconds += lasted
+        chunk_seconds = _play_chunk(run, play_sessions, size)
+        seconds += chunk_seconds
         if size == chunk:  # only a whole chunk shows the speed
-            wanted = chunk * CHUNK / max(lasted, 1e-6)
-            chunk = int(min(max(wanted, chunk / 4), chunk * 4)) + 1
+            next_size = chunk * CHUNK / max(chunk_seconds, 1e-6)
+            chunk = int(min(max(next_size, chunk / 4), chunk * 4)) + 1
         if metrics.held_out:
             metrics.measure_held_out(agent, env, meter)
         if run.on_chunk is not None:
@@ -139,14 +139,14 @@ def _play_chunk(
     agent, meter = run.agent, run.meter
     env: Any = run.env.unwrapped
     n_lists = int(env.shown.n_lists[0])
-    regret, before = meter.totals[0], clock()
+    regret, start = meter.totals[0], clock()
     try:
         played, reward, satisfied = play_sessions(size)
     except KernelError:
         raise
     except FAILURES as error:
         raise _chunk_error(agent, env, meter.step, n_lists, error) from error
-    lasted = clock() - before
+    seconds = clock() - start
     if played < size:
         step = meter.step + played + 1
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
@@ -154,7 +154,7 @@ def _play_chunk(
     env.finish_sessions(size, regret, agent.ranking.copy(), reward, satisfied)
     agent.ranking[0] = -1  # no list is waiting for its clicks
     meter.advance(size)
-    return lasted
+    return seconds
 
 
 def _chunk_error(
@@ -165,10 +165,10 @@ def _chunk_error(
     otherwise it blames the agent.
     """
     lists = env.shown.n_lists[0]
-    shown = int(lists) - n_lists
-    if shown and (env.shown.n_sessions[0] < lists or env.shown.draws[0]):
+    n_shown = int(lists) - n_lists
+    if n_shown and (env.shown.n_sessions[0] < lists or env.shown.draws[0]):
         env.shown.draws[0] = False
-        what = f"{cause(error)}, in a {type(env.task.model).__name__}"
-        error = SessionError(f"{name_of(env)}, step {steps + shown}: {what}")
-    when = f"after the list of step {steps + shown}" if shown else f"step {steps + 1}"
+        fault = f"{cause(error)}, in a {type(env.task.model).__name__}"
+        error = SessionError(f"{name_of(env)}, step {steps + n_shown}: {fault}")
+    when = f"after the list of step {steps + n_shown}" if n_shown else f"step {steps + 1}"
     return agent_error(agent, env, when, error)

@@ -50,9 +50,9 @@ def first_observation(agent: Any, env: gym.Env, seed: int | None = None) -> Any:
         SessionError: the environment failed.
     """
     try:
-        answer = env.reset(seed=seed)
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise Fault(f"it returned {short_repr(answer)}; expected (observation, info)")
+        result = env.reset(seed=seed)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise Fault(f"it returned {short_repr(result)}; expected (observation, info)")
     except FAILURES as error:
         raise environment_error(agent, env, "reset", error) from error
-    return answer[0]
+    return result[0]

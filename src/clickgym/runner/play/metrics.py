@@ -99,13 +99,13 @@ def ideal_gain(context):  # type: ignore[no-untyped-def]
     largest, size = context.largest, len(context.largest)
     largest[:] = 0.0
     for a in range(len(context.items)):
-        gain, place = context.gain[context.items[a]], size
-        while place > 0 and largest[place - 1] < gain:
-            place -= 1
-            if place + 1 < size:
-                largest[place + 1] = largest[place]
-        if place < size:
-            largest[place] = gain
+        gain, j = context.gain[context.items[a]], size
+        while j > 0 and largest[j - 1] < gain:
+            j -= 1
+            if j + 1 < size:
+                largest[j + 1] = largest[j]
+        if j < size:
+            largest[j] = gain
     total = 0.0
     for k in range(size):
         total += largest[k] * context.discount[k]
@@ -265,16 +265,16 @@ def is_share(name: str) -> bool:
 
 @cache
 def add_metric(
-    value: Callable[..., float], column: int, rest: Callable[..., None]
+    value: Callable[..., float], column: int, measure_rest: Callable[..., None]
 ) -> Callable[..., None]:
-    """Return a kernel that adds a metric to its column of the totals, and then calls ``rest`` for
-    the other metrics.
+    """Return a kernel that adds a metric to its column of the totals, and then calls
+    ``measure_rest`` for the other metrics.
     """
 
     @kernel
     def measure(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
         totals[column] += value(contexts[0], ranking, clicks, expectation)
-        rest(contexts[1:], ranking, clicks, expectation, totals)
+        measure_rest(contexts[1:], ranking, clicks, expectation, totals)
 
     return measure
 
@@ -366,7 +366,7 @@ class Metrics:
         for name, values in self.held_out.items():
             n_new = len(meter.steps) - len(values)  # streams may pass several checkpoints
             if n_new:
-                before = clock()
+                start = clock()
                 queries = held_out_queries(env, name)
                 try:
                     value = mean_ndcg(agent.best, queries, self._metrics[name].k)
@@ -374,7 +374,7 @@ class Metrics:
                     when = f"{name} after step {meter.step}"
                     raise agent_error(agent, env, when, error) from error
                 values += [value] * n_new
-                self.seconds += clock() - before
+                self.seconds += clock() - start
 
     def contexts(self, env: Any, b: int = 0) -> tuple[Any, ...]:
         """The contexts that the kernels need, for the environment's present task on stream b.
@@ -445,11 +445,11 @@ def mean_ndcg(rank: Callable[[Floats], ArrayLike], queries: Iterable[Query], k: 
             expected = f"expected an order of its {len(gain)} rows"
             raise ValueError(f"rank returned {short_repr(order)} for {name}; {expected}")
         discount = 1.0 / np.log2(np.arange(2, min(k, len(gain)) + 2))
-        shown, ideal = (
+        dcg, ideal_dcg = (
             float(weighted_sums(row[: len(discount)], discount))
             for row in (gain[order], -np.sort(-gain))
         )
-        values.append(shown / ideal)
+        values.append(dcg / ideal_dcg)
     if not values:
         raise ValueError("no query has a relevant document")
     return math.fsum(values) / len(values)

@@ -17,7 +17,7 @@ from ...core.checks import check_choice, check_horizon, check_seed
 from ...core.errors import SessionError
 from ...core.kernels import compilation_note
 from ...envs import ClickEnv
-from ...envs.any_env import label_of, own_step_of, query_of, sizes_of, user_model_of
+from ...envs.any_env import click_env_of, label_of, query_of, sizes_of, user_model_of
 from ...envs.base_env import name_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ...envs.registration import without_own_wrappers
@@ -95,26 +95,26 @@ def run(
         True
     """
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
-    steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
+    steps, run_metrics = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
     with compilation_note():
         env = env if isinstance(env, gym.Env) else make_env(env)
         if not isinstance(agent, BaseAgent):
             agent = make_agent(agent, env, horizon=horizon, seed=seed)
-        played_by = engine_of(agent, env, engine)
+        engine_name = engine_of(agent, env, engine)
         check_episode(env, horizon)
         warn_of_features(agent, env)
-        result = play_run(agent, env, played_by, steps, measured, seed)
+        result = play_run(agent, env, engine_name, steps, run_metrics, seed)
     if np.isnan(result.regret[-1]):
-        cause = (
+        reason = (
             'info has neither "regret" nor both "expected_reward" and "optimal_reward"; let step '
             "return one of the two in info"
         )
-        if own_step_of(env) is not None:
-            cause = (
+        if click_env_of(env) is not None:
+            reason = (
                 "a wrapper changes the reward and does not put its own regret into info; let it "
                 'set info["regret"]'
             )
-        warnings.warn(f"the regret in {name_of(env)} is unknown (nan): {cause}", stacklevel=2)
+        warnings.warn(f"the regret in {name_of(env)} is unknown (nan): {reason}", stacklevel=2)
     return result
 
 
@@ -133,10 +133,10 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
     """
     check_choice("engine", engine, ENGINES)
     traits, name = traits_of(env), type(agent).__name__
-    if hidden := [key for key in agent.observes if key not in traits.shown]:
-        reason = f"observes {', '.join(hidden)}, which {traits.name} does not show"
+    if missing := [key for key in agent.observes if key not in traits.observation_keys]:
+        reason = f"observes {', '.join(missing)}, which {traits.name} does not show"
         raise UnsuitedError(name, reason)
-    chosen = agent.engine_in(traits, engine)
+    engine_name = agent.engine_in(traits, engine)
     for size, expected in traits.sizes.items():
         value = getattr(agent, size, expected)
         if value != expected:
@@ -144,7 +144,7 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
                 f"the agent was built with {size} = {value}, but the environment has "
                 f"{expected}; build the agent with clickgym.make_agent(..., env)"
             )
-    return chosen
+    return engine_name
 
 
 def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
@@ -186,15 +186,15 @@ def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
     """
     is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
-        what = f"{type(agent).__name__} ignores the features that {name_of(env)} shows"
-        warnings.warn(what, stacklevel=3)
+        message = f"{type(agent).__name__} ignores the features that {name_of(env)} shows"
+        warnings.warn(message, stacklevel=3)
 
 
 def traits_of(env: gym.Env) -> EnvTraits:
     """The traits of an environment that decide which engine can run agents in it."""
     sizes = sizes_of(env)._asdict()
     layer: Any = without_own_wrappers(env)
-    name, obstacle, changing = type(layer).__name__, "", ""
+    name, obstacle, changing_users = type(layer).__name__, "", ""
     if isinstance(layer, gym.Wrapper):
         obstacle = f"the wrapper {name} must see every step"
     elif not isinstance(layer, ClickEnv):
@@ -202,14 +202,16 @@ def traits_of(env: gym.Env) -> EnvTraits:
     elif type(layer).step is not ClickEnv.step:
         obstacle = f"{name} overrides the method step"
     elif len(layer.model.starts) > 1:
-        changing = type(layer.model).__name__
+        changing_users = type(layer.model).__name__
     space = env.observation_space
-    shown = tuple(space) if isinstance(space, Dict) else ()
+    observation_keys = tuple(space) if isinstance(space, Dict) else ()
     if not obstacle:
-        shown += tuple(layer.task.fields)
+        observation_keys += tuple(layer.task.fields)
     model = user_model_of(env)
     n_queries = 1 if model is None else model.n_queries
-    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, n_queries, space)
+    return EnvTraits(
+        name_of(env), name, obstacle, changing_users, observation_keys, sizes, n_queries, space
+    )
 
 
 LOOPS: dict[str, Callable[[Run], float]] = {
@@ -248,14 +250,14 @@ def play_run(
             or a wrapper does not pass the seed on.
     """
     metrics = metrics or Metrics()
-    core: Any = env.unwrapped
-    metrics.check_env(core)  # raises its errors before any random number is drawn
+    base_env: Any = env.unwrapped
+    metrics.check_env(base_env)  # raises its errors before any random number is drawn
     metrics.check_agent(agent)
     meter = Meter(steps, len(metrics.summed))
-    own = own_step_of(env)
-    simulated_before = own.n_simulated if own else 0
+    click_env = click_env_of(env)
+    n_simulated_before = click_env.n_simulated if click_env else 0
     observation = first_observation(agent, env, seed)
-    if own and seed is not None and own.np_random_seed != seed:
+    if click_env and seed is not None and click_env.np_random_seed != seed:
         raise SessionError(
             f"{name_of(env)} did not receive the run's seed, {seed}; in your wrapper's method "
             "reset, pass the seed on: self.env.reset(seed=seed)"
@@ -266,12 +268,13 @@ def play_run(
     query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
-    simulated = own.n_simulated - simulated_before if own else 0  # including wrappers' sessions
-    if own is without_own_wrappers(env):
+    # Including the sessions of wrappers.
+    n_simulated = click_env.n_simulated - n_simulated_before if click_env else 0
+    if click_env is without_own_wrappers(env):
         _check_best_list(agent, env, steps, meter.regret)
     return Result(
         env=label_of(env),
-        instance=getattr(core, "instance", "custom"),
+        instance=getattr(base_env, "instance", "custom"),
         agent=label,
         seed=seed,
         steps=steps,
@@ -282,7 +285,7 @@ def play_run(
         seconds=seconds,
         engine=engine,
         query=query,
-        unrecorded=max(simulated - meter.step, 0),
+        unrecorded=max(n_simulated - meter.step, 0),
     )
 
 
@@ -295,12 +298,12 @@ def _check_best_list(
     Raises:
         SessionError: regret falls.
     """
-    core: Any = env.unwrapped
-    if not core.model.iid_sessions or core.reference is not None:
+    base_env: Any = env.unwrapped
+    if not base_env.model.iid_sessions or base_env.reference is not None:
         return
-    gains = (np.append(0.0, regret[:-1]) - regret) / (steps - np.append(0, steps[:-1]))
-    if np.any(gains > ROUNDING):
-        step = steps[np.argmax(gains > ROUNDING)]
+    decreases = (np.append(0.0, regret[:-1]) - regret) / (steps - np.append(0, steps[:-1]))
+    if np.any(decreases > ROUNDING):
+        step = steps[np.argmax(decreases > ROUNDING)]
         raise SessionError(
             f"{name_of(env)}, by step {step}: {type(agent).__name__} showed better lists than "
             "the users' best list, so regret is negative; to find the fault, call "

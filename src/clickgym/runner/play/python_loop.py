@@ -20,7 +20,7 @@ from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv
-from ...envs.any_env import Measure, clicks_of, own_step_of, sizes_of
+from ...envs.any_env import Measure, click_env_of, clicks_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
 from ...envs.vector_env import read_step
 from .loop import CHUNK, Run, first_observation
@@ -43,39 +43,41 @@ Step = Callable[[Any], Session]
 """A function that shows a list to a user, and returns the session."""
 
 
-def trusted_step(env: gym.Env, ranking: Any) -> Session:
+def unchecked_step(env: gym.Env, ranking: Any) -> Session:
     """Show a list in a `ClickEnv` with no wrappers but those of its id; results need no check."""
-    following, reward, has_left, is_cut, info = env.step(ranking)
+    next_observation, reward, has_left, is_cut, info = env.step(ranking)
     regret, expectation = info["regret"], info["expected_reward"]
-    clicks = clicks_of(following)
-    return Session(following, clicks, float(reward), regret, expectation, has_left, is_cut)
+    clicks = clicks_of(next_observation)
+    return Session(next_observation, clicks, float(reward), regret, expectation, has_left, is_cut)
 
 
-def step_of(env: gym.Env) -> Step:
+def checked_step(env: gym.Env) -> Step:
     """Return the step of an environment that comes from another package or has wrappers. The step
     returns the results of the outermost wrapper, which `Measure` checks.
 
     The step raises a Fault if clicks are not 0 or 1, if a reward or regret is not finite, or if a
     wrapper showed another list.
     """
-    users_env, measure = own_step_of(env), Measure(env)
+    click_env, measure = click_env_of(env), Measure(env)
 
     def step(ranking: Any) -> Session:
-        answer: Any = env.step(ranking if users_env is not None else np.array(ranking))
-        if not isinstance(answer, tuple) or len(answer) != 5 or not isinstance(answer[4], Mapping):
+        result: Any = env.step(ranking if click_env is not None else np.array(ranking))
+        if not isinstance(result, tuple) or len(result) != 5 or not isinstance(result[4], Mapping):
             expected = "(observation, reward, terminated, truncated, info)"
-            raise Fault(f"it returned {short_repr(answer)}; expected {expected}")
-        following, reward, terminated, truncated, info = answer
-        shown = ranking if users_env is None else users_env.last_session()[0]
-        if not np.array_equal(shown, ranking):
-            listed, chosen = (np.asarray(items).tolist() for items in (shown, ranking))
-            raise Fault(
-                f"a wrapper showed {listed}, but the agent chose {chosen}; remove the wrapper "
-                "that changes lists"
+            raise Fault(f"it returned {short_repr(result)}; expected {expected}")
+        next_observation, reward, terminated, truncated, info = result
+        shown_list = ranking if click_env is None else click_env.last_session()[0]
+        if not np.array_equal(shown_list, ranking):
+            shown_items, chosen_items = (
+                np.asarray(items).tolist() for items in (shown_list, ranking)
             )
-        clicks, reward, regret = measure(following, reward, info)
+            raise Fault(
+                f"a wrapper showed {shown_items}, but the agent chose {chosen_items}; remove the "
+                "wrapper that changes lists"
+            )
+        clicks, reward, regret = measure(next_observation, reward, info)
         return Session(
-            observation=_copy_observation(following, users_env),
+            observation=_copy_observation(next_observation, click_env),
             clicks=clicks,
             reward=reward,
             regret=regret,
@@ -87,11 +89,11 @@ def step_of(env: gym.Env) -> Step:
     return step
 
 
-def _copy_observation(observation: Any, users_env: Any) -> Any:
+def _copy_observation(observation: Any, click_env: Any) -> Any:
     """Return an observation that the environment will not change: a copy if the environment comes
     from another package, because such an environment may reuse its arrays.
     """
-    return observation if users_env is not None else copy.deepcopy(observation)
+    return observation if click_env is not None else copy.deepcopy(observation)
 
 
 def play_python(run: Run) -> float:
@@ -102,20 +104,20 @@ def play_python(run: Run) -> float:
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
-        SessionError: the environment failed, as `step_of` says.
+        SessionError: the environment failed, as `checked_step` says.
     """
     agent, env, meter, metrics = run.agent, run.env, run.meter, run.metrics
     n_items, n_positions, *_ = sizes_of(env)
-    users_env = own_step_of(env)
-    step: Step = partial(trusted_step, env)
-    if users_env is not without_own_wrappers(env):
-        step = step_of(env)
-    before = clock()
-    reported, next_report = meter.step, before + CHUNK
+    click_env = click_env_of(env)
+    step: Step = partial(unchecked_step, env)
+    if click_env is not without_own_wrappers(env):
+        step = checked_step(env)
+    start = clock()
+    last_report, next_report = meter.step, start + CHUNK
     agent.leave()
     # The step limit of a registered id would make users with memory leave after 1000 sessions.
     with endless(env):
-        observation = _copy_observation(run.observation, users_env)
+        observation = _copy_observation(run.observation, click_env)
         while meter.step < meter.horizon:
             try:
                 ranking = agent.rank(observation)
@@ -140,12 +142,12 @@ def play_python(run: Run) -> float:
                 metrics.measure_held_out(agent, env, meter)
             observation = session.observation
             if session.has_left or session.is_cut:
-                observation = _copy_observation(first_observation(agent, env), users_env)
+                observation = _copy_observation(first_observation(agent, env), click_env)
                 agent.leave()
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
-                run.on_chunk(meter.step - reported)
-                reported, next_report = meter.step, clock() + CHUNK
-    return clock() - before - metrics.seconds
+                run.on_chunk(meter.step - last_report)
+                last_report, next_report = meter.step, clock() + CHUNK
+    return clock() - start - metrics.seconds
 
 
 def play_learner(run: Run) -> float:
@@ -160,19 +162,19 @@ def play_learner(run: Run) -> float:
     Raises:
         AgentError: the RL algorithm failed, or ended before the horizon.
     """
-    agent, meter, core = run.agent, run.meter, run.env.unwrapped
-    users = core.task.model  # type: ignore[attr-defined]
+    agent, meter, base_env = run.agent, run.meter, run.env.unwrapped
+    users = base_env.task.model  # type: ignore[attr-defined]
     import_module("stable_baselines3")  # takes seconds, which do not count as time of the run
-    before, streams = clock(), RecordedStreams(run)
-    reported = 0
+    start, streams = clock(), RecordedStreams(run)
+    last_report = 0
 
     def on_step() -> bool:
-        nonlocal reported
+        nonlocal last_report
         if run.metrics.held_out:
             run.metrics.measure_held_out(agent, run.env, meter)
-        if run.on_chunk is not None and meter.step > reported:
-            run.on_chunk(meter.step - reported)
-        reported = meter.step
+        if run.on_chunk is not None and meter.step > last_report:
+            run.on_chunk(meter.step - last_report)
+        last_report = meter.step
         return meter.step < meter.horizon
 
     discount = users.discount if users.may_leave else None
@@ -185,7 +187,7 @@ def play_learner(run: Run) -> float:
     if meter.step < meter.horizon:  # otherwise its regret would count as that of the whole horizon
         name = type(agent).__name__
         raise AgentError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
-    return clock() - before - run.metrics.seconds
+    return clock() - start - run.metrics.seconds
 
 
 class RecordedStreams(VectorWrapper):

@@ -17,15 +17,15 @@ class AgentError(SessionError):
 
 
 def check_list(
-    agent: Any, ranking: Any, n_items: int, n_positions: int, what: str, number: int
+    agent: Any, ranking: Any, n_items: int, n_positions: int, unit: str, number: int
 ) -> None:
-    """Raise an `AgentError` for a bad list; ``what`` and ``number`` say when the agent proposed the
+    """Raise an `AgentError` for a bad list; ``unit`` and ``number`` say when the agent proposed the
     list, such as ``"step", 7``.
     """
     try:
         check_ranking(ranking, n_items, n_positions)
     except (TypeError, ValueError) as error:
-        raise AgentError(f"{type(agent).__name__}, {what} {number}: {error}") from None
+        raise AgentError(f"{type(agent).__name__}, {unit} {number}: {error}") from None
 
 
 def agent_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:

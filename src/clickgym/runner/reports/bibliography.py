@@ -57,14 +57,14 @@ def bibliography() -> dict[str, str]:
     return {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
 
 
-def papers(thing: Any) -> list[str]:
+def papers(obj: Any) -> list[str]:
     """The entries for the ``bibtex_keys`` of an agent or of users.
 
     Raises:
         LookupError: the bibliography lacks a key.
     """
-    keys = getattr(thing, "bibtex_keys", ())
+    keys = getattr(obj, "bibtex_keys", ())
     for key in keys:
         if key not in bibliography():
-            raise LookupError(f"{thing.__name__}: references.bib has no entry {key!r}")
+            raise LookupError(f"{obj.__name__}: references.bib has no entry {key!r}")
     return [bibliography()[key] for key in keys]

@@ -27,9 +27,9 @@ from ..summaries import (
     RUN,
     by_window,
     count_runs,
+    describe_units,
     differences,
     intervals,
-    over_words,
     remarks,
     unit_means,
     with_units,
@@ -114,7 +114,7 @@ class PlotOptions(NamedTuple):
         return self.names.get(name, shorten(name)).replace("$", r"\$")
 
 
-def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
+def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
 
     On logarithmic axes, a slope of 1 means linear regret, and a smaller slope means that the agent
@@ -123,74 +123,82 @@ def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
 
     Args:
         rows: the rows of `Results`.
-        manner: the options of the figure.
+        options: the options of the figure.
 
     Raises:
         ValueError: no other agent met the users of the reference, or runs of an agent have
             different checkpoints.
     """
     _check_checkpoints(rows)
-    panels = rows.partition_by(["env", "instance"] if manner.by_instance else "env")
+    panels = rows.partition_by(["env", "instance"] if options.by_instance else "env")
     styles = line_styles(rows["agent"].unique(maintain_order=True))
-    labels = _labels(rows, manner)
-    longest = max(len(line) for label in labels.values() for line in label.splitlines())
-    tallest = max(label.count("\n") for label in labels.values()) + 1
-    if manner.width is None:
+    labels = _labels(rows, options)
+    longest_line = max(len(line) for label in labels.values() for line in label.splitlines())
+    most_lines = max(label.count("\n") for label in labels.values()) + 1
+    if options.width is None:
         n_columns = 2 if len(panels) == 4 else min(len(panels), 3)
-        size, above, per_inch = (max(2.7 * n_columns + 0.6, 4.5), 2.6), 0.45, 1.2 * LETTERS
+        size, title_height, letters_per_inch = (
+            (max(2.7 * n_columns + 0.6, 4.5), 2.6),
+            0.45,
+            1.2 * LETTERS,
+        )
     else:
-        n_columns = max(1, min(int(manner.width / NARROW), len(panels)))
-        size, above = (manner.width, max(0.75 * manner.width / n_columns, 1.9)), 0.0
-        per_inch = 1.4 * LETTERS
-    in_a_line = max(1, int(per_inch * size[0] / (longest + 7)))  # entries of the legend
-    below = 0.16 * tallest * math.ceil(len(labels) / in_a_line)
+        n_columns = max(1, min(int(options.width / NARROW), len(panels)))
+        size, title_height = (options.width, max(0.75 * options.width / n_columns, 1.9)), 0.0
+        letters_per_inch = 1.4 * LETTERS
+    legend_columns = max(
+        1, int(letters_per_inch * size[0] / (longest_line + 7))
+    )  # entries of the legend
+    legend_height = 0.16 * most_lines * math.ceil(len(labels) / legend_columns)
     n_rows = math.ceil(len(panels) / n_columns)
-    drawn: dict[str, Any] = {}  # the line of each agent, and where it ends
+    line_of: dict[str, Any] = {}  # the line of each agent, and where it ends
     counts = []
-    with matplotlib.rc_context(PAGE if manner.width is None else PAPER):
-        height = size[1] * n_rows * len(manner.measures) + below + above
+    with matplotlib.rc_context(PAGE if options.width is None else PAPER):
+        height = size[1] * n_rows * len(options.measures) + legend_height + title_height
         figure = NotebookFigure(figsize=(size[0], height), layout="constrained")
-        grid = figure.subplots(n_rows * len(manner.measures), n_columns, squeeze=False)
+        grid = figure.subplots(n_rows * len(options.measures), n_columns, squeeze=False)
         for measure, block in zip(
-            manner.measures, grid.reshape(len(manner.measures), -1), strict=True
+            options.measures, grid.reshape(len(options.measures), -1), strict=True
         ):
             for axes in block[len(panels) :]:
                 axes.remove()
             for axes, panel in zip(block, panels, strict=False):
                 panel = with_units(panel)
-                curves = curves_of(panel, measure, manner)
+                curves = curves_of(panel, measure, options)
                 counts.append(count_runs(panel.filter(step=panel["step"].max()), ["agent"]))
-                for agent, line in _draw(axes, curves, measure, styles, manner).items():
+                for agent, line in _draw(axes, curves, measure, styles, options).items():
                     line.set_label(labels[agent])
-                    drawn.setdefault(agent, line)
+                    line_of.setdefault(agent, line)
                 instances = panel["instance"].unique()
-                _mark_changes(axes, panel["env"][0], instances, manner.cells)
-                where = f"mean over {len(instances)} instances"
-                where = manner.text(instances[0]) if len(instances) == 1 else where
+                _mark_changes(axes, panel["env"][0], instances, options.cells)
+                instance_text = f"mean over {len(instances)} instances"
+                instance_text = options.text(instances[0]) if len(instances) == 1 else instance_text
                 letters = int(1.1 * LETTERS * size[0] / n_columns)
-                titles = [manner.text(panel["env"][0])]
+                titles = [options.text(panel["env"][0])]
                 if len(titles[0]) > letters:  # break a long title after the id first
                     titles = titles[0].replace(":", ":\n", 1).splitlines()
-                if where != OWN_USERS:
-                    titles.append(where)
+                if instance_text != OWN_USERS:
+                    titles.append(instance_text)
                 axes.set_title("\n".join(textwrap.fill(title, letters) for title in titles))
-        if not drawn:
-            raise ValueError(f"no differences: no other agent met the users of {manner.reference}")
-        if manner.width is None:
-            over = over_words(polars.concat(counts))
+        if not line_of:
+            raise ValueError(f"no differences: no other agent met the users of {options.reference}")
+        if options.width is None:
+            over = describe_units(polars.concat(counts))
             is_one = over == "one run"
             title = "One run" if is_one else f"Mean and 95 % confidence band over {over}"
             figure.suptitle(textwrap.fill(title, int(LETTERS * size[0])), fontsize=11)
-        from_top = sorted(drawn.values(), key=lambda line: -np.max(line.get_ydata()))
-        figure.legend(handles=from_top, frameon=False, loc="outside lower center", ncols=in_a_line)
+        from_top = sorted(line_of.values(), key=lambda line: -np.max(line.get_ydata()))
+        figure.legend(
+            handles=from_top, frameon=False, loc="outside lower center", ncols=legend_columns
+        )
     return figure
 
 
 def _check_checkpoints(rows: polars.DataFrame) -> None:
     """Check that the runs that one line averages have the same checkpoints."""
     runs = rows.group_by(*RUN, maintain_order=True).agg(col("step").sort())
-    for (env, agent), of_agent in runs.group_by("env", "agent", maintain_order=True):
-        if of_agent["step"].n_unique() > 1:
+    for (env, agent), part in runs.group_by("env", "agent", maintain_order=True):
+        if part["step"].n_unique() > 1:
             raise ValueError(
                 f"runs of {agent} in {env} have different checkpoints, so they cannot be "
                 "averaged in one line; play all of them with the same checkpoints, or give "
@@ -198,13 +206,13 @@ def _check_checkpoints(rows: polars.DataFrame) -> None:
             )
 
 
-def _labels(rows: polars.DataFrame, manner: PlotOptions) -> dict[str, str]:
+def _labels(rows: polars.DataFrame, options: PlotOptions) -> dict[str, str]:
     """Return each agent's text in the legend: the agent's name, and a remark on its runs."""
-    known = remarks(rows)
+    remarks_of = remarks(rows)
     return {
-        agent: textwrap.fill(f"{manner.text(agent)} ({'; '.join(known[agent])})", 30)
-        if agent in known
-        else manner.text(agent)
+        agent: textwrap.fill(f"{options.text(agent)} ({'; '.join(remarks_of[agent])})", 30)
+        if agent in remarks_of
+        else options.text(agent)
         for agent in rows["agent"].unique(maintain_order=True)
     }
 
@@ -212,7 +220,7 @@ def _labels(rows: polars.DataFrame, manner: PlotOptions) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------- panels
 
 
-def curves_of(rows: polars.DataFrame, measure: str, manner: PlotOptions) -> polars.DataFrame:
+def curves_of(rows: polars.DataFrame, measure: str, options: PlotOptions) -> polars.DataFrame:
     """Return the curves of a panel: for each agent and step, the mean of a measure (or of its
     differences to the reference) and half the width of the mean's interval, as `intervals` returns
     them. Curves of regret also include the reward.
@@ -220,12 +228,12 @@ def curves_of(rows: polars.DataFrame, measure: str, manner: PlotOptions) -> pola
     measures = ["regret", "reward"] if measure == "regret" else [measure]
     if measure != "regret":
         rows = by_window(rows)
-    elif manner.log:
+    elif options.log:
         rows = rows.filter(col("step") * ZOOM >= col("step").max())
     by = ["env", "agent", "step"]
     units = unit_means(rows, by, measures)
-    if manner.reference is not None:
-        units = differences(units, manner.reference, by, measures)
+    if options.reference is not None:
+        units = differences(units, options.reference, by, measures)
     return intervals(units, by, measures)
 
 
@@ -234,7 +242,7 @@ def _draw(
     curves: polars.DataFrame,
     measure: str,
     styles: Mapping[str, dict[str, Any]],
-    manner: PlotOptions,
+    options: PlotOptions,
 ) -> dict[str, Any]:
     """Draw the curves of a measure, or of reward if regret is unknown. Return the line of each
     agent.
@@ -242,35 +250,35 @@ def _draw(
     is_regret, floor = measure == "regret", -math.inf
     if is_regret and curves["regret"].null_count():
         measure = "reward"
-    if is_regret and manner.log and (curves[measure] > FLOOR).any():
+    if is_regret and options.log and (curves[measure] > FLOOR).any():
         floor = FLOOR
         axes.set(xscale="log", yscale="log")
-    label = manner.text(measure)
+    label = options.text(measure)
     if is_regret:
         label = f"cumulative {label}"
     elif is_sum(measure):
         label = f"{label} per session"
-    if manner.reference is not None:
-        label += f"\nminus {manner.text(manner.reference)}"
+    if options.reference is not None:
+        label += f"\nminus {options.text(options.reference)}"
     axes.set(xlabel="sessions", ylabel=label)
     shown = curves.filter(col(measure) > floor)
     agents = shown["agent"].unique(maintain_order=True).to_list()
     lines = {}
     # The emphasised line is drawn first, below the others.
-    for agent in sorted(agents, key=lambda name: name != manner.emphasis):
-        look = {"linewidth": 3.0 if agent == manner.emphasis else 1.4, **styles[agent]}
+    for agent in sorted(agents, key=lambda name: name != options.emphasis):
+        look = {"linewidth": 3.0 if agent == options.emphasis else 1.4, **styles[agent]}
         columns = shown.filter(agent=agent).select("step", measure, f"{measure}_ci95")
         step, mean, half = columns.to_numpy().T
         if len(step) == 1:  # a line needs two points
             look |= {"marker": "o", "clip_on": False}
-        [lines[agent]] = axes.plot(step, mean, label=manner.text(agent), **look)
+        [lines[agent]] = axes.plot(step, mean, label=options.text(agent), **look)
         low, high = np.maximum(mean - half, floor), mean + half
-        if is_share(measure) and manner.reference is None:
+        if is_share(measure) and options.reference is None:
             low, high = np.clip([low, high], 0.0, 1.0)
         axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
     missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
     if missing:
-        text = f"no {measure}: {', '.join(map(manner.text, missing))}"
+        text = f"no {measure}: {', '.join(map(options.text, missing))}"
         axes.text(0.98, 0.03, text, transform=axes.transAxes, ha="right", fontsize="small")
     if floor > 0 and agents:  # the means decide the limits: a band may reach down to the floor
         means = shown[measure].to_numpy()
@@ -285,8 +293,8 @@ def _draw(
 def _mark_changes(axes: Axes, env: str, instances: Container[str], cells: Sequence[Cell]) -> None:
     """Draw a dashed vertical line at each session of a panel at which the users change."""
     first, last = axes.get_xlim()
-    here = [cell for cell in cells if cell.env == env and cell.instance in instances]
-    for change in {change for cell in here for change in cell.changes}:
+    panel_cells = [cell for cell in cells if cell.env == env and cell.instance in instances]
+    for change in {change for cell in panel_cells for change in cell.changes}:
         if first < change < last:
             axes.axvline(change, color="0.4", linewidth=1.2, linestyle="--", zorder=0)
 
@@ -314,8 +322,8 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
         figure: any figure.
         kind: ``"png"``, ``"svg"``, ``"pdf"``, or another format of matplotlib.
     """
-    changing = {"svg": "Date", "pdf": "CreationDate"}
-    metadata = {changing[kind]: None} if kind in changing else None
+    date_keys = {"svg": "Date", "pdf": "CreationDate"}
+    metadata = {date_keys[kind]: None} if kind in date_keys else None
     content = io.BytesIO()
     with matplotlib.rc_context(FILES):
         figure.savefig(content, format=kind, dpi=150, metadata=metadata)

@@ -13,15 +13,15 @@ from polars import col
 from rich.console import Console
 
 from ...core.text import duration, one_line, regret_text, shorten
-from ..console import Column, print_table, say
+from ..console import Column, print_table, print_text
 from ..make import requirements, resolve_agent
 from ..play.metrics import is_sum
 from ..summaries import (
+    HAS_OTHER_USERS,
     IS_OWN,
-    MET_OTHERS,
     count_runs,
+    describe_units,
     metrics_of,
-    over_words,
     remarks,
     with_units,
 )
@@ -55,14 +55,14 @@ def print_results(console: Console, results: Results, reference: str | None = No
     `Results.table`.
     """
     table = format_table(results, reference)
-    columns = [Column(name, right=name != "agent") for name in table.headings]
-    say(console, table.title, "bold")
+    columns = [Column(name, align_right=name != "agent") for name in table.headings]
+    print_text(console, table.title, "bold")
     console.print()
-    for place, rows in table.environments.items():
-        print_table(console, columns, rows, title=place)
+    for env_title, rows in table.environments.items():
+        print_table(console, columns, rows, title=env_title)
         console.print()
     for note in table.notes:
-        say(console, note)
+        print_text(console, note)
     console.print()
 
 
@@ -71,7 +71,7 @@ def format_table(
 ) -> FormattedTable:
     """Return the final table of some results as text; ``reference`` is as in `Results.table`."""
     table, metrics = results.table(reference), metrics_of(results.rows)
-    unknown = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
+    unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
     is_single = len(results.rows.select("instance", "sweep_seed", "run").unique()) == 1
     optional = {
@@ -80,54 +80,55 @@ def format_table(
         if any(map(text, table.iter_rows(named=True)))
         and (not is_single or heading == "difference")
     }
-    places, environments = _places(results), dict[str, list[list[str]]]()
+    env_titles, environments = _env_titles(results), dict[str, list[list[str]]]()
     for row in table.to_dicts():
         texts = [row["agent"], regret_text(*regret_of_row(row, results.horizon))]
         texts += [text(row) or "–" for text in optional.values()]
         texts += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
         texts += [duration(row["ns_per_session"])] * with_time
-        environments.setdefault(places[row["env"]], []).append(texts)
+        environments.setdefault(env_titles[row["env"]], []).append(texts)
     *averaged, last_one = ["Reward", *filter(is_sum, metrics), *["time"] * with_time]
-    are = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
-    notes = [f"{are} per session{', and time is wall time' * with_time}."]
+    subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
+    notes = [f"{subject} per session{', and time is wall time' * with_time}."]
     if n_missing := results.n_missing:
         notes.append(f"Runs not finished: {n_missing:,}. The same command resumes them.")
-    if len(unknown):
-        why = f"Regret is unknown in {', '.join(map(shorten, unknown))}"
+    if len(unknown_envs):
+        unknown_text = f"Regret is unknown in {', '.join(map(shorten, unknown_envs))}"
         notes.append(
-            f"{why}, because info has no regret for this reward. A higher total reward is better."
+            f"{unknown_text}, because info has no regret for this reward. A higher total reward "
+            "is better."
         )
     notes += [*notes_on_pairs(table), *notes_on_users(results, table), *notes_on_knowledge(results)]
     instances = results.names("instance")
-    where = f", {shorten(instances[0])}" if len(instances) == 1 else ""
+    instance_text = f", {shorten(instances[0])}" if len(instances) == 1 else ""
     last = results.rows.filter(step=results.horizon)
-    over = over_words(count_runs(with_units(last), ["env", "agent"]))
+    over = describe_units(count_runs(with_units(last), ["env", "agent"]))
     if table["reward_ci95"].count():
         over = f"mean ± 95 % interval over {over}"
-    title = f"{measure.capitalize()} after {results.horizon:,} sessions{where} ({over})"
+    title = f"{measure.capitalize()} after {results.horizon:,} sessions{instance_text} ({over})"
     headings = ["agent", measure, *optional, "reward", *metrics, *["time"] * with_time]
     return FormattedTable(title, headings, environments, notes)
 
 
-def _places(results: Results) -> dict[str, str]:
+def _env_titles(results: Results) -> dict[str, str]:
     """Return the name of each environment in the table. If the environments have different
     instances, the name includes the instance.
     """
-    played = results.rows.select("env", "instance").unique(maintain_order=True)
-    places = {env: shorten(env) for env in results.names("env")}
-    if played["instance"].n_unique() > 1 and played["env"].is_unique().all():
-        for env, instance in played.iter_rows():
+    pairs = results.rows.select("env", "instance").unique(maintain_order=True)
+    titles = {env: shorten(env) for env in results.names("env")}
+    if pairs["instance"].n_unique() > 1 and pairs["env"].is_unique().all():
+        for env, instance in pairs.iter_rows():
             if instance not in env:
-                places[env] += f", {shorten(instance)}"
-    return places
+                titles[env] += f", {shorten(instance)}"
+    return titles
 
 
 def measure_of(table: polars.DataFrame) -> str:
     """Return, in words, what the rows of a table show: regret, or the total reward where regret is
     unknown.
     """
-    known, rows = table["regret"].count(), len(table)
-    return " or ".join(["regret"] * (known > 0) + ["total reward"] * (known < rows))
+    n_known, n_rows = table["regret"].count(), len(table)
+    return " or ".join(["regret"] * (n_known > 0) + ["total reward"] * (n_known < n_rows))
 
 
 def regret_of_row(row: Row, horizon: int) -> tuple[float, float | None]:
@@ -230,30 +231,30 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     """
     reference = table["reference"][0]
     if results.rows["agent"].n_unique() > 1:
-        apart, own = (
+        separate, own_loops = (
             results.rows.filter(kind)["agent"].unique(maintain_order=True).to_list()
-            for kind in (MET_OTHERS, IS_OWN)
+            for kind in (HAS_OTHER_USERS, IS_OWN)
         )
-        lacking = {*table.filter(col("difference").is_null())["agent"]} - {reference}
-        if apart:
-            whose, who_has = ("its", "it has") if len(apart) == 1 else ("their", "they have")
-            hence = f", so {who_has} no difference" if lacking.intersection(apart) else ""
-            yield f"{_join_names(apart)} met {whose} own users, not those of the others{hence}."
-        if own:
+        unpaired = {*table.filter(col("difference").is_null())["agent"]} - {reference}
+        if separate:
+            whose, who_has = ("its", "it has") if len(separate) == 1 else ("their", "they have")
+            hence = f", so {who_has} no difference" if unpaired.intersection(separate) else ""
+            yield f"{_join_names(separate)} met {whose} own users, not those of the others{hence}."
+        if own_loops:
             yield (
-                f"{_join_names(own)}: no differences, because only runs of clickgym.run and sweep "
-                "are known to meet the same users."
+                f"{_join_names(own_loops)}: no differences, because only runs of clickgym.run and "
+                "sweep are known to meet the same users."
             )
-        if reference in (*apart, *own) and not table["difference"].count():
+        if reference in (*separate, *own_loops) and not table["difference"].count():
             yield f"So no agent is compared with {reference}: name another reference."
-    played = results.rows.group_by("env", "agent", maintain_order=True).agg(
+    instances = results.rows.group_by("env", "agent", maintain_order=True).agg(
         col("instance").unique().sort()
     )
-    of_reference = played.filter(agent=reference).select("env", of_reference="instance")
-    others = played.join(of_reference, on="env", maintain_order="left")
-    others = others.filter(col("instance") != col("of_reference"))
-    if len(others):
-        who = _join_names(others["agent"].unique(maintain_order=True).to_list())
+    of_reference = instances.filter(agent=reference).select("env", of_reference="instance")
+    different = instances.join(of_reference, on="env", maintain_order="left")
+    different = different.filter(col("instance") != col("of_reference"))
+    if len(different):
+        who = _join_names(different["agent"].unique(maintain_order=True).to_list())
         yield (
             f"{who} did not play the same instances as {reference}; differences are over those "
             "that both played."
@@ -276,15 +277,15 @@ def notes_on_knowledge(results: Results) -> Iterator[str]:
     """Yield sentences that say what agents were told besides clicks (if their classes can be
     imported), what they had learned before these runs, and what was not recorded.
     """
-    given = []
+    sentences = []
     for label in results.names("agent"):
         maker: Any = None
         with suppress(Exception):  # a user's module may be gone, or fail
             maker, _ = resolve_agent(results.spec("agent", label))
         if names := [SOURCES.get(source, source) for source in requirements(maker).values()]:
-            given.append(f"{label} was told {' and '.join(names)}")
-    if given:
-        yield f"Besides clicks, {'; '.join(given)}."
+            sentences.append(f"{label} was told {' and '.join(names)}")
+    if sentences:
+        yield f"Besides clicks, {'; '.join(sentences)}."
     for agent, texts in remarks(results.rows).items():
         yield f"{agent}: {'; '.join(texts)}."
 
@@ -300,7 +301,7 @@ def escape_latex(text: str) -> str:
     words |= {"<": "textless", ">": "textgreater", "|": "textbar"}
     return re.sub(
         r"[\\~^<>|&%$#_{}]",
-        lambda found: rf"\{words[found[0]]}{{}}" if found[0] in words else rf"\{found[0]}",
+        lambda match: rf"\{words[match[0]]}{{}}" if match[0] in words else rf"\{match[0]}",
         one_line(text),
     )
 
