@@ -75,11 +75,11 @@ class BaseClickEnv:
         self.cutoff, self.reference = cutoff, reference
         self._tasks = self.model.tasks(self.reward, cutoff, reference)
         self._changes = [*self.model.starts[1:], sys.maxsize]
-        self._all = np.ones(n_streams, np.bool_)
-        self._starting = np.ones(n_streams, np.bool_)
+        self._all_streams = np.ones(n_streams, np.bool_)
+        self._new_user_streams = np.ones(n_streams, np.bool_)
         self._repeated = Repeated()
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
-        self.task, self.steps, self._is_begun = None, 0, False
+        self.task, self.steps, self._has_begun = None, 0, False
         self.n_simulated = 0
         self._select_task()
         return self.task.observation_space
@@ -96,7 +96,7 @@ class BaseClickEnv:
         if self.task is not self._tasks[epoch]:
             self.task, self._kernels = self._tasks[epoch], None
         self.next_change = self._changes[epoch]
-        self.state = self.task.first_state(len(self._all))
+        self.state = self.task.first_state(len(self._all_streams))
 
     def _restart(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         """Start an episode. With a seed, or at the first reset, also start new streams of
@@ -118,27 +118,27 @@ class BaseClickEnv:
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
             self._np_random_seed = seed
-            self.steps, self._is_begun = 0, False
+            self.steps, self._has_begun = 0, False
             self._select_task()
             self.task.start(self.state, seed)
-        if self.model.may_leave or not self._is_begun:
-            self._begin(self._all)
-        self._is_begun = self._is_open = True
+        if self.model.may_leave or not self._has_begun:
+            self._begin(self._all_streams)
+        self._has_begun = self._is_open = True
 
-    def _begin(self, which: NDArray[np.bool_]) -> None:
-        """Draw the first session of a new user on the streams ``which``, ``(B,)``."""
-        begin = self._drawing().begin
+    def _begin(self, streams: NDArray[np.bool_]) -> None:
+        """Draw the first session of a new user on some streams, ``(B,)``."""
+        begin = self._current_kernels().begin
         if begin is not draw_nothing:
-            self._starting[:] = which
+            self._new_user_streams[:] = streams
             self._repeated(
                 begin_streams(begin),
                 self.task.constants,
                 self.state,
                 self._np_random,
-                self._starting,
+                self._new_user_streams,
             )
 
-    def _drawing(self) -> Any:
+    def _current_kernels(self) -> Any:
         """Return the kernels of the current task, and make them if necessary, which takes a
         while.
         """
@@ -156,15 +156,15 @@ class BaseClickEnv:
         Raises:
             SessionError: the model of the users raised an error.
         """
-        kernel = step(*self._drawing())
+        kernel = step(*self._current_kernels())
         try:
             return self._repeated(kernel, self.task.constants, self.state, self._np_random, shown)
         except KernelError:
             raise
         except Exception as error:
-            n_streams = len(self._all)
-            where = f", on one of {n_streams} streams" if hasattr(self, "num_envs") else ""
-            users = f"a {type(self.task.model).__name__}{where}"
+            n_streams = len(self._all_streams)
+            stream_text = f", on one of {n_streams} streams" if hasattr(self, "num_envs") else ""
+            users = f"a {type(self.task.model).__name__}{stream_text}"
             raise SessionError(
                 f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}"
             ) from error
@@ -178,7 +178,7 @@ class BaseClickEnv:
         self.n_simulated += sessions
         if self.steps == self.next_change:
             self._select_task()
-            self._begin(self._all)
+            self._begin(self._all_streams)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, without the kernels, which cannot be sent to another

@@ -66,23 +66,23 @@ def check_click_model(model: type[ClickModel]) -> None:
         raise TypeError(f"model is {short_repr(model)}; expected a subclass of ClickModel")
     try:
         models = [_draw_checked_model(model, *sizes) for sizes in SIZES]
-        for one in models:
-            _run(one)
-        for one in models[1:]:
-            _sessions(one)
-            _rewards(one)
+        for small_model in models:
+            _run(small_model)
+        for small_model in models[1:]:
+            _sessions(small_model)
+            _rewards(small_model)
         _optimum(model)
-        for one in models[1:]:
-            _weights(one)
-            _files(one)
+        for small_model in models[1:]:
+            _weights(small_model)
+            _files(small_model)
     except Fault as fault:
         raise AssertionError(f"{model.__name__}: {fault}") from None
 
 
 def _draw_checked_model(model_class: type[ClickModel], n_items: int, n_positions: int) -> Any:
     model = draw_model(model_class, {}, n_items, n_positions, seed=0)
-    made, sizes = (model.n_items, model.n_positions), (n_items, n_positions)
-    expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
+    actual, expected = (model.n_items, model.n_positions), (n_items, n_positions)
+    expect(actual == expected, f"n_items, n_positions are {actual}; expected {expected}")
     is_number = is_integer(model.n_uniforms)
     expect(
         is_number,
@@ -100,12 +100,12 @@ def _run(model: Any) -> None:
     with kernels_in_python(), uncompiled():
         for ranking in _lists(model):
             for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
-                place = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
-                is_place = isinstance(place, int | np.integer) and -1 <= place < len(ranking)
+                satisfied = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
+                is_integer_type = isinstance(satisfied, int | np.integer)
                 expect(
-                    is_place,
-                    f"sample returned {short_repr(place)}; expected -1, or the position (from 0) "
-                    "at which the user left satisfied",
+                    is_integer_type and -1 <= satisfied < len(ranking),
+                    f"sample returned {short_repr(satisfied)}; expected -1, or the position "
+                    "(from 0) at which the user left satisfied",
                 )
             marginals = np.empty((2, model.n_positions))
             model.marginals_kernel(parameters, ranking, *marginals, scratch)
@@ -120,53 +120,56 @@ def _run(model: Any) -> None:
 
 def _sessions(model: Any) -> None:
     for ranking in _lists(model):
-        clicks, examined, places = _draw_frequencies(model, ranking)
+        clicks, examined, left_at = _draw_frequencies(model, ranking)
         is_set = np.isin(clicks, (0, 1)).all() and np.isin(examined, (0, 1)).all()
         expect(is_set, "sample left an entry of clicks or examined that is not 0 or 1")
         expect((clicks <= examined).all(), "sample marks a position as clicked but not as examined")
-        satisfied = np.flatnonzero(places >= 0)
-        is_clicked = clicks[satisfied, places[satisfied]] == 1
+        satisfied = np.flatnonzero(left_at >= 0)
+        is_clicked = clicks[satisfied, left_at[satisfied]] == 1
         expect(is_clicked.all(), "sample lets a user leave satisfied at a position without a click")
-        of = f"probability of {ranking.tolist()}"
-        drawn = ((clicks, model.click_probabilities), (examined, model.examination_probabilities))
-        for (values, probabilities), what in zip(drawn, ("click", "examination"), strict=True):
+        of_list = f"probability of {ranking.tolist()}"
+        checks = ((clicks, model.click_probabilities), (examined, model.examination_probabilities))
+        for (values, probabilities), kind in zip(checks, ("click", "examination"), strict=True):
             exact = probabilities(ranking)
-            spread = np.sqrt(np.maximum(exact * (1.0 - exact), 0.0))
-            _compare(f"the {what} {of}", exact, values, spread)
+            deviation = np.sqrt(np.maximum(exact * (1.0 - exact), 0.0))
+            _compare(f"the {kind} {of_list}", exact, values, deviation)
 
 
 def _rewards(model: Any) -> None:
     ranking = _lists(model)[0]
-    clicks, _, places = _draw_frequencies(model, ranking)
+    clicks, _, left_at = _draw_frequencies(model, ranking)
     probabilities = model.click_probabilities(ranking)
     for reward, cutoff in _questions(model):
-        value, which = model.expected_reward(ranking, reward, cutoff), f"{reward}, cutoff {cutoff}"
+        value = model.expected_reward(ranking, reward, cutoff)
+        reward_text = f"{reward}, cutoff {cutoff}"
         realised = {
             "clicks": clicks[:, :cutoff].sum(axis=1),
             "any_click": clicks[:, :cutoff].any(axis=1),
-            "satisfaction": (places >= 0) & (places < cutoff),
+            "satisfaction": (left_at >= 0) & (left_at < cutoff),
         }
         # A control variate: clicks, whose probabilities are known, explain most of the spread.
-        known = clicks - probabilities
-        earned = realised[reward] * 1.0
-        for click in known.T:
+        deviations = clicks - probabilities
+        values = realised[reward] * 1.0
+        for click in deviations.T:
             if click.any():
-                slope = (click * (earned - value)).mean() / (click * click).mean()
-                earned = earned - slope * click
-        _compare(f"the expected reward ({which})", np.array([value]), earned[:, None], earned.std())
+                slope = (click * (values - value)).mean() / (click * click).mean()
+                values = values - slope * click
+        _compare(
+            f"the expected reward ({reward_text})", np.array([value]), values[:, None], values.std()
+        )
         if reward == "clicks" or (reward, cutoff) == ("any_click", 1):
             total = probabilities[:cutoff].sum()
-            what = (
-                f"the expected reward ({which}) is {value:.6g}, but marginals gives click "
+            fault = (
+                f"the expected reward ({reward_text}) is {value:.6g}, but marginals gives click "
                 f"probabilities that sum to {total:.6g}"
             )
-            expect(abs(value - total) < EXACT, what)
-        below = np.concatenate([ranking[:cutoff], ranking[cutoff:][::-1]])
-        other = model.expected_reward(below, reward, cutoff)
+            expect(abs(value - total) < EXACT, fault)
+        reordered = np.concatenate([ranking[:cutoff], ranking[cutoff:][::-1]])
+        reordered_value = model.expected_reward(reordered, reward, cutoff)
         expect(
-            value == other,
-            f"the expected reward ({which}) depends on positions below the cutoff: it changes "
-            f"from {value} to {other} if the items there change places",
+            value == reordered_value,
+            f"the expected reward ({reward_text}) depends on positions below the cutoff: it "
+            f"changes from {value} to {reordered_value} if the items there change places",
         )
 
 
@@ -177,33 +180,35 @@ def _optimum(model_class: type[ClickModel]) -> None:
             best = model.optimal_ranking(reward, cutoff)
             value = model.expected_reward(best, reward, cutoff)
             values = [model.expected_reward(ranking, reward, cutoff) for ranking in lists]
-            place = int(np.argmax(values))
-            what = f"the optimal list for {reward}, cutoff {cutoff} is {best.tolist()}, which earns"
-            better = f"{value:.3g}; {list(lists[place])} earns {values[place]:.3g}"
-            expect(value >= max(values) - EXACT, f"{what} {better}")
+            best_index = int(np.argmax(values))
+            optimal = (
+                f"the optimal list for {reward}, cutoff {cutoff} is {best.tolist()}, which earns"
+            )
+            better_list = f"{value:.3g}; {list(lists[best_index])} earns {values[best_index]:.3g}"
+            expect(value >= max(values) - EXACT, f"{optimal} {better_list}")
 
 
 def _weights(model: Any) -> None:
     first, second = map(model.examination_probabilities, _lists(model))
     weights = model.position_weights()
     if weights is None:
-        what = (
+        fault = (
             "position_weights() returns None, but examination does not depend on the list; "
             "return the examination probabilities by position"
         )
-        expect(np.abs(first - second).max() > EXACT, what)
+        expect(np.abs(first - second).max() > EXACT, fault)
     else:
         _expect_close("position_weights()", weights, first)
         _expect_close("position_weights()", weights, second)
 
 
 def _files(model: Any) -> None:
-    again = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
-    expect(again == model, f"from_dict(to_dict()) of {model!r} is {again!r}")
+    loaded = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
+    expect(loaded == model, f"from_dict(to_dict()) of {model!r} is {loaded!r}")
     ranking, order = _lists(model)[0], np.roll(np.arange(model.n_items), 1)
     clicks = model.click_probabilities(ranking)
-    fewer = model.with_positions(2).click_probabilities(ranking[:2])
-    _expect_close("the click probability with_positions(2)", fewer, clicks[:2])
+    shortened = model.with_positions(2).click_probabilities(ranking[:2])
+    _expect_close("the click probability with_positions(2)", shortened, clicks[:2])
     renamed = model.relabelled(np.argsort(order)).click_probabilities(order[ranking])
     _expect_close("the click probability of relabelled items", renamed, clicks)
     env = ClickEnv(model)
@@ -230,26 +235,26 @@ def _draw_frequencies(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[A
     satisfied, ``(n,)``.
     """
     clicks, examined = np.full((2, SESSIONS, len(ranking)), 7, np.int8)
-    places, sample = np.empty(SESSIONS, np.int64), entry(model.sample_kernel)
+    left_at, sample = np.empty(SESSIONS, np.int64), entry(model.sample_kernel)
     uniforms = np.random.default_rng(0).random((SESSIONS, model.n_uniforms))
     for i in range(SESSIONS):
-        places[i] = sample(model.parameters, ranking, uniforms[i], clicks[i], examined[i])
-    return clicks, examined, places
+        left_at[i] = sample(model.parameters, ranking, uniforms[i], clicks[i], examined[i])
+    return clicks, examined, left_at
 
 
-def _expect_close(what: str, values: NDArray[np.float64], expected: NDArray[np.float64]) -> None:
+def _expect_close(subject: str, values: NDArray[np.float64], expected: NDArray[np.float64]) -> None:
     is_same = np.allclose(values, expected, rtol=0, atol=EXACT)
-    expect(is_same, f"{what} is {values}; expected {expected}")
+    expect(is_same, f"{subject} is {values}; expected {expected}")
 
 
-def _compare(what: str, exact: NDArray[np.float64], drawn: NDArray[Any], spread: Any) -> None:
+def _compare(subject: str, exact: NDArray[np.float64], draws: NDArray[Any], deviation: Any) -> None:
     """Compare ``(m,)`` expectations with the means of ``(n, m)`` draws, whose standard deviations
-    are ``spread``.
+    are ``deviation``.
     """
-    mean = drawn.mean(axis=0)
-    is_near = np.abs(mean - exact) <= SIGMAS * spread / np.sqrt(len(drawn)) + EXACT
+    mean = draws.mean(axis=0)
+    is_close = np.abs(mean - exact) <= SIGMAS * deviation / np.sqrt(len(draws)) + EXACT
     expect(
-        is_near.all(),
-        f"{what} is {exact} according to the model, but {mean} on average over {len(drawn):,} "
+        is_close.all(),
+        f"{subject} is {exact} according to the model, but {mean} on average over {len(draws):,} "
         "drawn sessions",
     )

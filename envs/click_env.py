@@ -163,8 +163,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             single_step, self.shown
         )
         if not is_list:  # nothing was drawn
-            listed = without_repeats(check_items(ranking, *self._sizes), self._sizes[0])
-            return ClickEnv.step(self, listed)  # a subclass may have called this step
+            distinct = without_repeats(check_items(ranking, *self._sizes), self._sizes[0])
+            return ClickEnv.step(self, distinct)  # a subclass may have called this step
         regret = optimum - expectation
         self.finish_sessions(1, regret, ranking, reward, satisfied)
         self._is_open = not has_left

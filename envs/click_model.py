@@ -64,8 +64,8 @@ class Search(NamedTuple):
     bounds: NDArray[np.float64]  # (m, m) as `ClickModel.search_bounds` returns them
     head: NDArray[np.int64]  # (m,) the list so far
     choice: NDArray[np.int64]  # (m,) the candidate at each depth; before and after the search -1
-    used: NDArray[np.bool_]  # (L,) whether a candidate is in the list
-    chosen: NDArray[np.int64]  # (m,) the best list
+    is_listed: NDArray[np.bool_]  # (L,) whether a candidate is in the list
+    best: NDArray[np.int64]  # (m,) the best list
 
 
 class ClickModel(UserModel, abstract=True):
@@ -111,14 +111,14 @@ class ClickModel(UserModel, abstract=True):
         static_kernels(cls, KERNELS)
         if "short" not in vars(cls):
             return
-        own, namesake = (
+        name, namesake = (
             f"{cls.__module__}.{cls.__qualname__}",
             UserModel.classes.get(cls.short, cls),
         )
         # A notebook cell that is run again defines the same class again, which replaces the first.
-        if f"{namesake.__module__}.{namesake.__qualname__}" != own:
+        if f"{namesake.__module__}.{namesake.__qualname__}" != name:
             raise ValueError(
-                f"{own}: {namesake} already has the short name {cls.short!r}; give your class "
+                f"{name}: {namesake} already has the short name {cls.short!r}; give your class "
                 "another one"
             )
         UserModel.classes[cls.short] = CLICK_MODELS[cls.short] = cls
@@ -160,12 +160,12 @@ class ClickModel(UserModel, abstract=True):
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[ClickTask]:
         """As `UserModel.tasks`: a single task."""
-        code, counted = self.check_reward(reward, cutoff)
+        code, n_counted = self.check_reward(reward, cutoff)
         if reference is None:
-            best = self._best_list(code, counted)
+            best = self._best_list(code, n_counted)
         else:
             best = named_ranking("reference", reference, self.n_items, self.n_positions)
-        return [ClickTask(self, code, counted, best, self._expectation(best, code, counted))]
+        return [ClickTask(self, code, n_counted, best, self._expectation(best, code, n_counted))]
 
     # ----------------------------------------------------------------------------- public methods
 
@@ -263,11 +263,11 @@ class ClickModel(UserModel, abstract=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As `UserModel.to_dict`; its keys are the constructor's arguments."""
-        plain = {
+        arguments = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in self._arguments().items()
         }
-        return {"model": self.name(), **plain}
+        return {"model": self.name(), **arguments}
 
     def with_positions(self, n_positions: int) -> Self:
         """Return the same model with only its first ``n_positions`` positions."""
@@ -340,9 +340,9 @@ class ClickModel(UserModel, abstract=True):
 
     def _best_list(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         """Return `optimal_ranking` for a reward given by the kernels' code."""
-        order, places = argsort_descending(self._merits()), self._places(reward, cutoff)
-        if places is not None:
-            head = order[places]
+        order, ranks = argsort_descending(self._merits()), self._places(reward, cutoff)
+        if ranks is not None:
+            head = order[ranks]
         elif self.scan_kernel is not None:
             gain, continuation = np.empty((2, self.n_items))
             entry(self.scan_kernel)(self.parameters, reward, gain, continuation)
@@ -381,14 +381,14 @@ class ClickModel(UserModel, abstract=True):
             bounds=self.search_bounds(cutoff),
             head=np.zeros(cutoff, np.int64),
             choice=np.full(cutoff, -1),
-            used=np.zeros(self.n_items, np.bool_),
-            chosen=np.empty(cutoff, np.int64),
+            is_listed=np.zeros(self.n_items, np.bool_),
+            best=np.empty(cutoff, np.int64),
         )
         code, scratch = REWARDS.index(reward), np.empty(self.n_positions + 1)
         entry(branch_and_bound(self.expected_kernel))(
             self.parameters, attraction, argsort_descending(attraction), code, scratch, search
         )
-        return search.chosen
+        return search.best
 
     def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
         items = check_ranking(ranking, self.n_items, self.n_positions)
@@ -429,13 +429,13 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
     """Return ``model``, or the click model that a ``to_dict()`` describes. Errors name the
     argument.
     """
-    made = user_model_from(name, model)
-    if not hasattr(made, "short"):
+    users = user_model_from(name, model)
+    if not hasattr(users, "short"):
         raise ValueError(
-            f"{name} is a {made.name()}; expected a click model whose parameters stay the same in "
+            f"{name} is a {users.name()}; expected a click model whose parameters stay the same in "
             "all sessions"
         )
-    return made
+    return users
 
 
 def click_models_of(models: Any, least: int) -> list[ClickModel]:
@@ -444,26 +444,31 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
     Raises:
         ValueError: as in `click_model_of`; fewer than ``least`` entries; different sizes.
     """
-    listed = as_list("models", models, expected := f"a list of {least} or more click models")
-    if len(listed) < least:
+    entries = as_list("models", models, expected := f"a list of {least} or more click models")
+    if len(entries) < least:
         raise value_error("models", models, expected)
-    made = [click_model_of(f"models[{number}]", model) for number, model in enumerate(listed)]
-    for number, model in enumerate(made):
-        if (model.n_items, model.n_positions) != (made[0].n_items, made[0].n_positions):
+    click_models = [
+        click_model_of(f"models[{number}]", model) for number, model in enumerate(entries)
+    ]
+    for number, model in enumerate(click_models):
+        if (model.n_items, model.n_positions) != (
+            click_models[0].n_items,
+            click_models[0].n_positions,
+        ):
             raise ValueError(
                 f"models[{number}] is {model}; expected the same n_items and n_positions as in "
-                f"models[0], {made[0]}"
+                f"models[0], {click_models[0]}"
             )
-    return made
+    return click_models
 
 
 def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return for each position the rank of its weight: the k-th best item belongs to the k-th
     largest weight if the reward is supermodular in the pairs.
     """
-    places = np.empty(len(weights), np.int64)
-    places[argsort_descending(weights)] = np.arange(len(weights))
-    return places
+    ranks = np.empty(len(weights), np.int64)
+    ranks[argsort_descending(weights)] = np.arange(len(weights))
+    return ranks
 
 
 @cache
@@ -482,21 +487,21 @@ def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
         the best value so far is pruned.
         """
         bounds, ranking, choice = memory.bounds, memory.head, memory.choice
-        used, best = memory.used, memory.chosen
+        is_listed, best = memory.is_listed, memory.best
         depth_limit, n_items = len(best), len(candidates)
         best_value, depth = -1.0, 0
         while depth >= 0:
             # The next free candidate at this depth; if there is none, back to the depth above.
             if choice[depth] >= 0:
-                used[choice[depth]] = False
+                is_listed[choice[depth]] = False
             choice[depth] += 1
-            while choice[depth] < n_items and used[choice[depth]]:
+            while choice[depth] < n_items and is_listed[choice[depth]]:
                 choice[depth] += 1
             if choice[depth] == n_items:
                 choice[depth] = -1
                 depth -= 1
                 continue
-            used[choice[depth]] = True
+            is_listed[choice[depth]] = True
             ranking[depth] = candidates[choice[depth]]
             value = expected(parameters, ranking, reward, depth + 1, scratch)
 
@@ -511,7 +516,7 @@ def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
             # A prefix: the depth below, if its bound exceeds the best value.
             bound, j = value, 0
             for i in range(n_items):
-                if not used[i]:
+                if not is_listed[i]:
                     bound += bounds[depth + 1, j] * attraction[candidates[i]]
                     j += 1
                     if j == depth_limit - depth - 1:

@@ -29,7 +29,7 @@ class QueryConstants(NamedTuple):
     cutoff: int
     n_sessions: int
     scratch: NDArray[np.float64]  # (K + 1,)
-    shown: NDArray[np.int64]  # (K,) the list in the numbers of the query's items
+    ranking: NDArray[np.int64]  # (K,) the list in the numbers of the query's items
 
 
 class State(NamedTuple):
@@ -54,11 +54,11 @@ def row_of(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
             return ()
 
         return nothing
-    before, last = row_of(n_parameters - 1), n_parameters - 1
+    row_before, last = row_of(n_parameters - 1), n_parameters - 1
 
     @kernel
     def row(stacked, query):
-        return (*before(stacked, query), stacked[last][query])
+        return (*row_before(stacked, query), stacked[last][query])
 
     return row
 
@@ -73,10 +73,10 @@ def session_of_query(
     @kernel
     def session(constants, state, b, ranking, uniforms, clicks, examined):
         for k in range(len(ranking)):
-            constants.shown[k] = state.order[b, ranking[k]]
+            constants.ranking[k] = state.order[b, ranking[k]]
         model = record(*row(constants.parameters, state.query[b]))
         of_query = ClickConstants(model, constants.reward, constants.cutoff, constants.scratch)
-        return simulate(of_query, state, b, constants.shown, uniforms, clicks, examined)
+        return simulate(of_query, state, b, constants.ranking, uniforms, clicks, examined)
 
     return session
 
@@ -120,10 +120,12 @@ class QueryTask(Task):
 
     @property
     def kernels(self) -> Kernels:  # type: ignore[override]
-        one = self.model.models[0]
+        first_model = self.model.models[0]
         n_parameters = len(self.constants.parameters)
-        record: Any = type(one.parameters)
-        session = session_of_query(one.sample_kernel, one.expected_kernel, record, n_parameters)
+        record: Any = type(first_model.parameters)
+        session = session_of_query(
+            first_model.sample_kernel, first_model.expected_kernel, record, n_parameters
+        )
         return Kernels(session, begin, advance)
 
     def start(self, state: Any, seed: int) -> None:
@@ -225,19 +227,21 @@ class QueryUsers(CompositeModel):
             raise ValueError(
                 "reference is a list; leave reference out, because each query has its own best list"
             )
-        code, counted = self.check_reward(reward, cutoff)
-        of_queries = [model.tasks(reward, cutoff, None)[0] for model in self.models]
+        code, n_counted = self.check_reward(reward, cutoff)
+        query_tasks = [model.tasks(reward, cutoff, None)[0] for model in self.models]
         columns = zip(*(model.parameters for model in self.models), strict=True)
         constants = QueryConstants(
             tuple(np.array(column, np.float64) for column in columns),
-            np.array([task.optimal_reward for task in of_queries]),
+            np.array([task.optimal_reward for task in query_tasks]),
             code,
-            counted,
+            n_counted,
             self.n_sessions,
             np.empty(self.n_positions + 1),
             np.empty(self.n_positions, np.int64),
         )
-        return [QueryTask(self, constants, np.array([task.optimal_ranking for task in of_queries]))]
+        return [
+            QueryTask(self, constants, np.array([task.optimal_ranking for task in query_tasks]))
+        ]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
         """As `UserModel.knowledge`; it is the same for all queries, whichever is played."""
@@ -255,8 +259,10 @@ class QueryUsers(CompositeModel):
 
     def _with_models(self, models: list[ClickModel]) -> Self:
         k = models[0].n_positions
-        known = {key: rows[(slice(k),) * rows.ndim] for key, rows in self.agent_knowledge.items()}
-        return type(self)(models, self.n_sessions, known)
+        knowledge = {
+            key: rows[(slice(k),) * rows.ndim] for key, rows in self.agent_knowledge.items()
+        }
+        return type(self)(models, self.n_sessions, knowledge)
 
     def with_positions(self, n_positions: int) -> Self:  # not copied: there are many models
         return self if n_positions == self.n_positions else super().with_positions(n_positions)
@@ -264,7 +270,9 @@ class QueryUsers(CompositeModel):
 
 def means_of(models: Sequence[ClickModel]) -> dict[str, Floats]:
     """Return what agents may know, averaged over some queries."""
-    known = {source: [model.knowledge(source) for model in models] for source in KNOWLEDGE}
+    knowledge = {source: [model.knowledge(source) for model in models] for source in KNOWLEDGE}
     return {
-        source: np.mean(values, axis=0) for source, values in known.items() if values[0] is not None
+        source: np.mean(values, axis=0)
+        for source, values in knowledge.items()
+        if values[0] is not None
     }

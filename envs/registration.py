@@ -111,16 +111,16 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
     if isinstance(model, type) and issubclass(model, UserModel):
         is_short = UserModel.classes.get(model.name()) is model
         name = model.name() if is_short else f"{model.__module__}:{model.__qualname__}"
-        known: Any = model
+        users: Any = model
     elif isinstance(model, str):
-        name, known = model, UserModel.classes.get(model)
+        name, users = model, UserModel.classes.get(model)
     else:
         raise TypeError(
             f"model is {short_repr(model)}; expected a class, such as a subclass of "
             "clickgym.envs.ClickModel, or its name, module:Class"
         )
-    for form in FORMS if known is None else forms_of(known):
-        model_class = FORMS[form] or known
+    for form in FORMS if users is None else forms_of(users):
+        model_class = FORMS[form] or users
         ENVIRONMENTS[form + env_id] = Environment(name, form)
         gymnasium.register(
             form + env_id,

@@ -29,9 +29,9 @@ def page_of(env: Any) -> list[str]:
     ranking = [""] * env.model.n_positions
     if env.steps:
         ranking = [f"item {item}" for item in env.last_session()[0]]
-    looked, clicked = env.shown.examined, env.shown.clicks
+    examined, clicked = env.shown.examined, env.shown.clicks
     for k, item in enumerate(ranking):
-        marks = ["examined"] * bool(looked[k]) + ["clicked"] * bool(clicked[k])
+        marks = ["examined"] * bool(examined[k]) + ["clicked"] * bool(clicked[k])
         lines.append(f"{k + 1:4d}. {item:<10} {', '.join(marks)}".rstrip())
     if env.model.iid_sessions and not env.model.may_leave:
         lines.append(f"best list: {', '.join(map(str, env.task.optimal_ranking))}")

@@ -71,26 +71,29 @@ def resolve_model(
     model_class: Any = FORMS[form] or click_model
     kind = click_model.name() if form == "" else f"{model_class.name()} of {click_model.name()}"
     if parameters:
-        known = [*inspect.signature(model_class).parameters, *getattr(click_model, "shapes", ())]
+        parameter_names = [
+            *inspect.signature(model_class).parameters,
+            *getattr(click_model, "shapes", ()),
+        ]
         for parameter in parameters:
-            if parameter == "n_items" and parameter not in known:
-                fitting = f"instance='uniform:n_items={short_repr(parameters[parameter])}'"
+            if parameter == "n_items" and parameter not in parameter_names:
+                example = f"instance='uniform:n_items={short_repr(parameters[parameter])}'"
                 raise TypeError(
-                    f"n_items is determined by the instance or the parameters; try {fitting}"
+                    f"n_items is determined by the instance or the parameters; try {example}"
                 )
-            if parameter not in known:
-                accepted = dict.fromkeys([*known, *OF_ENVIRONMENT])
+            if parameter not in parameter_names:
+                argument_names = dict.fromkeys([*parameter_names, *OF_ENVIRONMENT])
                 # TorchRL tries again without an argument if it finds Python's words for it.
                 words = f"unexpected keyword argument {parameter!r}"
-                raise TypeError(words + suggestions(parameter, accepted))
+                raise TypeError(words + suggestions(parameter, argument_names))
         if instance is not None:
             raise ValueError(f"pass either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(model_class).parameters:
             parameters["n_positions"] = n_positions
-        made = model_class(**parameters)
-        if made.kind != kind:
-            raise ValueError(f"the parameters describe a {made.kind}; expected a {kind}")
-        return _resolve_own(made, n_positions, name)
+        users = model_class(**parameters)
+        if users.kind != kind:
+            raise ValueError(f"the parameters describe a {users.kind}; expected a {kind}")
+        return _resolve_own(users, n_positions, name)
     if name is not None:
         raise ValueError(f"name is {name!r}; leave it out, because an instance has its own name")
     if instance is None:
@@ -99,11 +102,13 @@ def resolve_model(
         raise ValueError(
             f"a {kind} has no default instance: pass instance=..., or the parameters of the model"
         )
-    loaded = load_instance(instance)
+    loaded_instance = load_instance(instance)
     # Candidates change from session to session, so they have no production list.
-    initial_ranking = None if form == "Contextual" else loaded.initial_ranking
-    scale = float(loaded.estimation.get("scale", 1.0))
-    return ResolvedModel(loaded.model(kind, n_positions), loaded.name, initial_ranking, scale)
+    initial_ranking = None if form == "Contextual" else loaded_instance.initial_ranking
+    scale = float(loaded_instance.estimation.get("scale", 1.0))
+    return ResolvedModel(
+        loaded_instance.model(kind, n_positions), loaded_instance.name, initial_ranking, scale
+    )
 
 
 def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) -> ResolvedModel:
@@ -118,9 +123,9 @@ def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) ->
     )
 
 
-def digest(what: Any) -> str:
+def digest(description: Any) -> str:
     """Return six letters and digits that identify a description."""
-    return sha256(json.dumps(what, default=int).encode()).hexdigest()[:6]
+    return sha256(json.dumps(description, default=int).encode()).hexdigest()[:6]
 
 
 def forms_of(model: Any) -> tuple[str, ...]:

@@ -107,18 +107,21 @@ def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataF
     """
     import polars  # data frames are slow to load
 
-    known = [vars(one) | {"sweep_seed": seed, "run": number} for seed, number, one in runs]
-    for of_run in known:
-        if (of_run["seed"] or 0) >= 2**63:  # the column has 64 bits
-            of_run["seed"] = None
-    facts = [[of_run[name] for name in (*FACTS, *HOW_PLAYED)] for of_run in known]
-    totals = [[one.regret, one.reward, one.clicks, *one.metrics.values()] for *_, one in runs]
-    measured = np.array(totals, np.float64).swapaxes(0, 1)
+    records = [vars(result) | {"sweep_seed": seed, "run": number} for seed, number, result in runs]
+    for record in records:
+        if (record["seed"] or 0) >= 2**63:  # the column has 64 bits
+            record["seed"] = None
+    facts = [[record[name] for name in (*FACTS, *HOW_PLAYED)] for record in records]
+    totals = [
+        [result.regret, result.reward, result.clicks, *result.metrics.values()]
+        for *_, result in runs
+    ]
+    values_at_checkpoints = np.array(totals, np.float64).swapaxes(0, 1)
     steps, metrics = runs[0][-1].steps, [*runs[0][-1].metrics]
-    about = polars.DataFrame(facts, {**FACTS, **HOW_PLAYED}, orient="row")
-    columns = zip(["regret", "reward", "clicks", *metrics], measured, strict=True)
+    facts_table = polars.DataFrame(facts, {**FACTS, **HOW_PLAYED}, orient="row")
+    columns = zip(["regret", "reward", "clicks", *metrics], values_at_checkpoints, strict=True)
     return (
-        about[np.repeat(np.arange(len(runs)), len(steps))]
+        facts_table[np.repeat(np.arange(len(runs)), len(steps))]
         .with_columns(polars.Series("step", np.tile(steps, len(runs)), polars.Int64))
         .with_columns(polars.Series(name, values.reshape(-1)) for name, values in columns)
         .with_columns(

@@ -31,14 +31,14 @@ def sort(values, order):
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, n_items):
-            item, value, place = order[i], values[i], i
-            while place >= gap:
-                above = values[place - gap]
-                if above > value or (above == value and order[place - gap] < item):
+            item, value, j = order[i], values[i], i
+            while j >= gap:
+                above = values[j - gap]
+                if above > value or (above == value and order[j - gap] < item):
                     break
-                order[place], values[place] = order[place - gap], above
-                place -= gap
-            order[place], values[place] = item, value
+                order[j], values[j] = order[j - gap], above
+                j -= gap
+            order[j], values[j] = item, value
         gap //= 3
 
 

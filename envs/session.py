@@ -53,15 +53,15 @@ def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
 
 
 @kernel
-def is_ranked_list(ranking, last_list_of, mark):
-    """Whether a list holds distinct items. Each item gets the mark in ``last_list_of``, ``(L,)``,
-    where no item may have this mark before.
+def is_ranked_list(ranking, last_list_of, number):
+    """Whether a list holds distinct items. Each item gets the number of the list in
+    ``last_list_of``, ``(L,)``, where no item may have this number before.
     """
     for k in range(len(ranking)):
         item = ranking[k]
-        if item < 0 or item >= len(last_list_of) or last_list_of[item] == mark:
+        if item < 0 or item >= len(last_list_of) or last_list_of[item] == number:
             return False
-        last_list_of[item] = mark
+        last_list_of[item] = number
     return True
 
 
@@ -156,14 +156,14 @@ def batch_step(
 
 @cache
 def begin_streams(begin: Callable[..., Any]) -> Callable[..., None]:
-    """Return the kernel that draws the first session of a new user on the streams ``which``,
+    """Return the kernel that draws the first session of a new user on the streams ``streams``,
     ``(B,)`` booleans.
     """
 
     @kernel
-    def begin_streams(constants, state, rng, which):
-        for b in range(len(which)):
-            if which[b]:
+    def begin_streams(constants, state, rng, streams):
+        for b in range(len(streams)):
+            if streams[b]:
                 begin(constants, state, b, rng)
 
     return begin_streams

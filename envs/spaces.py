@@ -116,10 +116,10 @@ def without_repeats(lists: NDArray[np.int64], n_items: int) -> NDArray[np.int64]
         array([[3, 7, 1, 0, 2],
                [4, 2, 0, 1, 3]])
     """
-    shown = np.array(lists, np.int64)
-    rows = shown.reshape(-1, shown.shape[-1])
+    rankings = np.array(lists, np.int64)
+    rows = rankings.reshape(-1, rankings.shape[-1])
     entry(replace_repeats)(rows, np.empty(n_items, np.bool_))
-    return shown
+    return rankings
 
 
 @kernel

@@ -130,7 +130,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._restart(seed, options)
         self._reset_steps()
         clicks = np.zeros(self._shape, np.int8)
-        return self.task.observe(self.state, ALL, clicks), self._reset_infos(self._all)
+        return self.task.observe(self.state, ALL, clicks), self._reset_infos(self._all_streams)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -160,30 +160,30 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             raise gym.error.ResetNeeded("call reset() before the first step()")
         if self._all_ended:  # NEXT_STEP: this call is the reset
             observations, infos = self.reset()
-            no_stream = ~self._all
+            no_stream = ~self._all_streams
             return observations, np.zeros(self.num_envs), no_stream, no_stream.copy(), infos
         restarting = None  # the streams on which this call starts an episode, if any
         if self.model.may_leave and self._batch.begins.any():
             restarting = self._batch.begins.copy()
         clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
-        active = self._all if restarting is None else ~restarting
+        active = self._all_streams if restarting is None else ~restarting
         infos = _add_masks(active, infos | self.task.info(self.state, ALL))
         if restarting is not None:
             infos = _merge_infos(infos, self._reset_infos(restarting))
         observations = self.task.observe(self.state, ALL, clicks)
         terminated, truncated, is_any_over = self._ends(restarting)
         if is_any_over and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
-            over = terminated | truncated
-            observations, infos = self._start_next(over, observations, clicks, infos)
+            ended = terminated | truncated
+            observations, infos = self._start_next(ended, observations, clicks, infos)
         else:
             self._all_ended = is_any_over and not self.model.may_leave
         return observations, rewards, terminated, truncated, infos
 
-    def _lists_of(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
+    def _lists_of(self, actions: Any, inactive: Masks | None) -> NDArray[np.int64]:
         """Return the actions as a new array of lists, whose items are not checked yet. Rows that
         are ignored become 0; if all rows are ignored, the actions are not read.
         """
-        if ignored is not None and ignored.all():
+        if inactive is not None and inactive.all():
             return np.zeros(self._shape, np.int64)
         rankings = as_array("actions", actions)
         if rankings.shape != self._shape:
@@ -194,8 +194,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if rankings.dtype.kind not in "iu":
             raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
         rankings = rankings.astype(np.int64, "C")
-        if ignored is not None:
-            rankings[ignored] = 0
+        if inactive is not None:
+            rankings[inactive] = 0
         return rankings
 
     def _simulate(
@@ -240,41 +240,41 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """Count a session of every stream; return ``(B,)`` terminations, ``(B,)`` truncations, and
         whether any episode has ended.
         """
-        every = self._all
+        all_streams = self._all_streams
         if not self.model.may_leave:
             self._episode_steps += 1
             is_over = self._episode_steps == self.max_episode_steps
-            return ~every, every.copy() if is_over else ~every, is_over
+            return ~all_streams, all_streams.copy() if is_over else ~all_streams, is_over
         begins = self._batch.begins
         terminated = begins.copy()
-        self._episode_steps += every if restarting is None else ~restarting
+        self._episode_steps += all_streams if restarting is None else ~restarting
         truncated = self._episode_steps == self.max_episode_steps
         begins |= truncated  # draw a new user, as for one who has left
         self._episode_steps[begins] = 0
         return terminated, truncated, bool(begins.any())
 
     def _start_next(
-        self, over: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos
+        self, ended: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos
     ) -> tuple[Any, Infos]:
         """With ``SAME_STEP``: start the next episodes; return their first observations, and infos
         with the last observations.
         """
         final_obs = np.full(self.num_envs, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):
-            if over[b]:
+            if ended[b]:
                 final_obs[b] = last
-        final_info = infos | _restrict_masks(infos, over)
-        finals = _add_masks(over, {"final_obs": final_obs, "final_info": final_info})
+        final_info = infos | _restrict_masks(infos, ended)
+        finals = _add_masks(ended, {"final_obs": final_obs, "final_info": final_info})
         if not self.model.may_leave:
             observations, firsts = self.reset()
             return observations, finals | firsts
-        self._begin(over)
-        self._batch.begins[over] = False
+        self._begin(ended)
+        self._batch.begins[ended] = False
         clicks = clicks.copy()
-        clicks[over] = 0
-        others = infos | _restrict_masks(infos, ~over)
+        clicks[ended] = 0
+        others = infos | _restrict_masks(infos, ~ended)
         observations = self.task.observe(self.state, ALL, clicks)
-        return observations, finals | _merge_infos(others, self._reset_infos(over))
+        return observations, finals | _merge_infos(others, self._reset_infos(ended))
 
     def _reset_infos(self, streams: Masks) -> Infos:
         """Return the infos of a reset of some streams."""

@@ -55,13 +55,13 @@ class Work(NamedTuple):
     deck: Annotated[Ints, "D", range]  # places of a user's possible candidates; restored after use
     swaps: Annotated[Ints, "L"]
     order: Annotated[Ints, "L"]  # the candidates by decreasing attraction
-    places: Annotated[Ints, "m"]  # of the best list in the order, if a theorem gives them
-    chosen: Annotated[Ints, "m"]  # the counted positions of the best list
-    used: Annotated[Flags, "L"]
+    ranks: Annotated[Ints, "m"]  # of the best list in the order, if a theorem gives them
+    best: Annotated[Ints, "m"]  # the counted positions of the best list
+    is_listed: Annotated[Flags, "L"]
     gain: Annotated[Floats, "L"]  # of a scan, like the four that follow
     continuation: Annotated[Floats, "L"]
     ratio: Annotated[Floats, "L"]
-    scanned: Annotated[Ints, "L"]
+    scan_order: Annotated[Ints, "L"]
     scan_values: Annotated[Floats, "L+1 m+1"]
     bounds: Annotated[Floats, "m m"]  # of a search, like the two that follow
     head: Annotated[Ints, "m"]
@@ -81,23 +81,23 @@ class CandidateConstants(NamedTuple):
 
 
 @kernel
-def insert(order, place, weights, item):
-    """Insert an item into an order by decreasing weight that ends before ``place``; ties go behind
+def insert(order, end, weights, item):
+    """Insert an item into an order by decreasing weight that ends before ``end``; ties go behind
     equal weights.
     """
-    while place > 0 and weights[order[place - 1]] < weights[item]:
-        order[place] = order[place - 1]
-        place -= 1
-    order[place] = item
+    while end > 0 and weights[order[end - 1]] < weights[item]:
+        order[end] = order[end - 1]
+        end -= 1
+    order[end] = item
 
 
 @kernel
 def use_candidates(constants, state, b):
     """Let the kernels of the click model read the candidates of stream b."""
     for p in range(len(constants.values)):
-        read, drawn = constants.values[p], state.values[b, p]
-        for a in range(len(read)):
-            read[a] = drawn[a]
+        values, drawn_values = constants.values[p], state.values[b, p]
+        for a in range(len(values)):
+            values[a] = drawn_values[a]
 
 
 @kernel
@@ -135,11 +135,11 @@ def draw_candidates(constants, state, b, rng):
 
 
 @kernel
-def match_places(constants, best):
+def fill_by_ranks(constants, best):
     """Write the best list if it follows from the order of the candidates."""
     work = constants.work
     for k in range(len(best)):
-        best[k] = work.order[work.places[k] if k < len(work.places) else k]
+        best[k] = work.order[work.ranks[k] if k < len(work.ranks) else k]
 
 
 @cache
@@ -149,9 +149,9 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
     @kernel
     def find(constants, best):
         work = constants.work
-        gain, continuation, ratio, chosen = work.gain, work.continuation, work.ratio, work.chosen
+        gain, continuation, ratio = work.gain, work.continuation, work.ratio
         weigh(constants.parameters, constants.reward, gain, continuation)
-        scan(gain, continuation, 0.0, ratio, work.scanned, work.scan_values, chosen)
+        scan(gain, continuation, 0.0, ratio, work.scan_order, work.scan_values, work.best)
         complete_list(work, best)
 
     return find
@@ -180,18 +180,18 @@ def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
 @kernel
 def complete_list(work, best):
     """Write the best list of the counted positions, then the remaining items by attraction."""
-    n = len(work.chosen)
+    n = len(work.best)
     for k in range(n):
-        best[k] = work.chosen[k]
-        work.used[work.chosen[k]] = True
-    place = 0
+        best[k] = work.best[k]
+        work.is_listed[work.best[k]] = True
+    rank = 0
     for k in range(n, len(best)):
-        while work.used[work.order[place]]:
-            place += 1
-        best[k] = work.order[place]
-        place += 1
+        while work.is_listed[work.order[rank]]:
+            rank += 1
+        best[k] = work.order[rank]
+        rank += 1
     for k in range(n):
-        work.used[work.chosen[k]] = False
+        work.is_listed[work.best[k]] = False
 
 
 @cache
@@ -250,29 +250,29 @@ class CandidateTask(Task):
         gain: NDArray[np.float64] | None = None,
     ) -> None:
         self.model, self.gain = base, gain
-        code, counted = base.check_reward(reward, cutoff)
+        code, n_counted = base.check_reward(reward, cutoff)
         names = base.item_parameters()
         self.sizes = {
             "L": base.n_items,
             "K": base.n_positions,
-            "m": counted,
+            "m": n_counted,
             "D": int(pool.sizes.max()),
             "d": pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs),
             "p": len(names),
         }
         work = Work(**first_arrays(Work, self.sizes))
-        places = base._places(code, counted)
-        if places is not None:
-            work.places[:] = places
+        ranks = base._places(code, n_counted)
+        if ranks is not None:
+            work.ranks[:] = ranks
         elif base.scan_kernel is None:
-            base.check_search(reward, counted)
-            work.bounds[:] = base.search_bounds(counted)
+            base.check_search(reward, n_counted)
+            work.bounds[:] = base.search_bounds(n_counted)
         values = tuple(np.zeros(base.n_items) for _ in names)
         self.constants = CandidateConstants(
             base.parameters._replace(**dict(zip(names, values, strict=True))),
             values,
             code,
-            counted,
+            n_counted,
             np.empty(base.n_positions + 1),
             pool,
             work,
@@ -286,7 +286,7 @@ class CandidateTask(Task):
     def kernels(self) -> Kernels:  # type: ignore[override]
         base = self.model
         if base._places(self.constants.reward, self.constants.cutoff) is not None:
-            find = match_places
+            find = fill_by_ranks
         elif base.scan_kernel is not None:
             find = scan_candidates(base.scan_kernel)
         else:

@@ -105,8 +105,8 @@ def _rare_clicks(
 ) -> Instance:
     order = np.random.default_rng(seed).permutation(n_items)
     attraction = most * np.logspace(-1.5, 0, n_items)[order]
-    like = _yandex_like(n_items, n_positions, seed)
-    models = [like.model(kind).with_items(attraction=attraction) for kind in like.models]
+    base = _yandex_like(n_items, n_positions, seed)
+    models = [base.model(kind).with_items(attraction=attraction) for kind in base.models]
     return instance_of(models, "drawn at random")
 
 
@@ -176,12 +176,12 @@ def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) ->
 def _in_production(
     n_items: Count = 10, n_positions: Count = 5, noise: NotNegative = 0.4, seed: Seed = 0
 ) -> Instance:
-    like = _yandex_like(n_items, n_positions, seed)
+    base = _yandex_like(n_items, n_positions, seed)
     # Sorted by the items' quantiles of attraction plus noise: with 0.4 the mean of Kendall's tau is
     # 0.4, as in the real queries.
     quantiles = _items(n_items, n_positions, seed)[0]
     noisy = quantiles + noise * child_rng(seed, 3).normal(size=n_items)
-    return replace(like, initial_ranking=np.argsort(-noisy, kind="stable"))
+    return replace(base, initial_ranking=np.argsort(-noisy, kind="stable"))
 
 
 def draw_model(
@@ -242,11 +242,11 @@ def _epochs(
     """
     models = []
     for model in click_models(base):
-        for changing in model.item_parameters()[:1]:
+        for parameter in model.item_parameters()[:1]:
             length_of_lists = check_positions(n_positions, model.n_items, model.n_positions)
             first = model.with_positions(length_of_lists)
-            drawn = attractions(getattr(first.parameters, changing))
-            epochs = [first.with_items(**{changing: values}) for values in drawn]
+            values_of_epochs = attractions(getattr(first.parameters, parameter))
+            epochs = [first.with_items(**{parameter: values}) for values in values_of_epochs]
             starts = np.arange(len(epochs)) * length
             models.append(PiecewiseStationaryModel(epochs, starts))
     return instance_of(models, base.origin, base.initial_ranking)
@@ -350,14 +350,14 @@ def _two_kinds(query: str = DEFAULT_INSTANCE, weight: Share = 0.5) -> Instance:
 def _two_tastes(
     n_items: Count = 10, n_positions: Count = 5, model: str = "PBM", seed: Seed = 0
 ) -> Instance:
-    like = _yandex_like(n_items, n_positions, seed)
-    first = like.model(model)
+    base = _yandex_like(n_items, n_positions, seed)
+    first = base.model(model)
     best_first, half = np.argsort(-first.attraction, kind="stable"), n_items // 2
     better, worse = best_first[:half], best_first[n_items - half :]
     attraction = first.attraction.copy()
     attraction[better], attraction[worse] = attraction[worse], attraction[better]
     weight = child_rng(seed, 4).uniform(0.3, 0.7)
-    return _mixture([first, first.with_items(attraction=attraction)], weight, like)
+    return _mixture([first, first.with_items(attraction=attraction)], weight, base)
 
 
 @family(
@@ -366,17 +366,17 @@ def _two_tastes(
 def _two_laws(
     n_items: Count = 10, n_positions: Count = 5, weight: Share = 0.5, seed: Seed = 0
 ) -> Instance:
-    like = _yandex_like(n_items, n_positions, seed)
-    first = like.model("PBM")
-    return _mixture([first, CascadeModel(first.attraction, n_positions)], weight, like)
+    base = _yandex_like(n_items, n_positions, seed)
+    first = base.model("PBM")
+    return _mixture([first, CascadeModel(first.attraction, n_positions)], weight, base)
 
 
-def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Instance:
+def _mixture(models: Sequence[ClickModel], weight: float, base: Instance) -> Instance:
     """Return a mixture of two models over the items of an instance. ``weight`` is the probability
     of the first model.
     """
     mixture = MixtureModel(models, [weight, 1.0 - weight])
-    return instance_of([mixture], like.origin, like.initial_ranking)
+    return instance_of([mixture], base.origin, base.initial_ranking)
 
 
 # ------------------------------------------------------------------------------------------- shared

@@ -232,15 +232,15 @@ def family(description: str) -> Callable[[Callable[..., Instance]], Callable[...
         }
 
         @wraps(make)
-        def checked(*positional: Any, **named: Any) -> Instance:
-            for name, value in signature.bind(*positional, **named).arguments.items():
+        def make_checked(*arguments: Any, **keywords: Any) -> Instance:
+            for name, value in signature.bind(*arguments, **keywords).arguments.items():
                 if name in checks:
                     checks[name](name, value)
-            return make(*positional, **named)
+            return make(*arguments, **keywords)
 
         name = make.__name__.strip("_").replace("_", "-")
-        FAMILIES[name], DESCRIPTIONS[name] = checked, description
-        return checked
+        FAMILIES[name], DESCRIPTIONS[name] = make_checked, description
+        return make_checked
 
     return register
 
@@ -282,8 +282,9 @@ def load_instance(name: AnyInstance) -> Instance:
             + "; the name of an instance file must end with .json"
         )
     make = FAMILIES.get(base, _shipped)
-    made = _make_named.__wrapped__ if ".json" in name else _make_named  # a user's file may change
-    return made(name, base, make, tuple(CLICK_MODELS.values()))
+    # A user's file may change, so what it describes is not cached.
+    make_instance = _make_named.__wrapped__ if ".json" in name else _make_named
+    return make_instance(name, base, make, tuple(CLICK_MODELS.values()))
 
 
 # Cached: most programs use few instances, and users are immutable.
@@ -293,29 +294,35 @@ def _make_named(name: str, base: str, make: Callable[..., Instance], models: obj
     change, the cache makes the instance again.
     """
     signature = {} if make is _shipped else inspect.signature(make).parameters
-    values = {key: parameter.default for key, parameter in signature.items()}
-    kinds = {key: type(default) for key, default in values.items()} | {"shuffle": int}
+    defaults = {key: parameter.default for key, parameter in signature.items()}
+    types = {key: type(default) for key, default in defaults.items()} | {"shuffle": int}
 
     def parse_argument(key: str, text: str) -> Any:
-        if key not in kinds:
-            raise ValueError(unknown_message("argument", key, kinds))
+        if key not in types:
+            raise ValueError(unknown_message("argument", key, types))
         try:
-            return kinds[key](text)
+            return types[key](text)
         except ValueError:
-            number = "an integer" if kinds[key] is int else "a number"
+            number = "an integer" if types[key] is int else "a number"
             raise ValueError(f"the value is {text!r}; expected {number}") from None
 
-    before_arguments, given = parse_spec(name, parse_argument)
+    before_arguments, arguments = parse_spec(name, parse_argument)
     if before_arguments != base:
         raise ValueError(f"{name!r}: expected key=value after the colon, such as n_items=20")
-    order = given.pop("shuffle", None)
-    if "n_positions" not in given and given.get("n_items", 0) > 0 and "n_positions" in values:
+    order = arguments.pop("shuffle", None)
+    if (
+        "n_positions" not in arguments
+        and arguments.get("n_items", 0) > 0
+        and "n_positions" in defaults
+    ):
         # the default length of a list, shortened to what there is
-        values["n_positions"] = min(values["n_positions"], given["n_items"])
+        defaults["n_positions"] = min(defaults["n_positions"], arguments["n_items"])
     try:
-        made = make(base) if make is _shipped else make(**values | given)
-        made = replace(made, name=name, description=made.description or DESCRIPTIONS[base])
-        return made if order is None else made.shuffled(order)
+        instance = make(base) if make is _shipped else make(**defaults | arguments)
+        instance = replace(
+            instance, name=name, description=instance.description or DESCRIPTIONS[base]
+        )
+        return instance if order is None else instance.shuffled(order)
     except ValueError as error:
         raise ValueError(f"{name!r}: {error}") from None
 
@@ -355,8 +362,8 @@ def _read_file(path: Path) -> Instance:
     return _from_content(path.stem, content, path)
 
 
-def _from_content(name: str, content: Mapping[str, Any], where: object) -> Instance:
-    """Return the instance that a JSON object describes; messages name ``where`` it comes from."""
+def _from_content(name: str, content: Mapping[str, Any], source: object) -> Instance:
+    """Return the instance that a JSON object describes; messages name its ``source``."""
     try:
         if "model" in content:
             model = UserModel.from_dict(content)
@@ -369,12 +376,14 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
                 'it is not an instance: expected a field "model", such as "PBM", or the '
                 f'fields "format": "{INSTANCE_FORMAT}" and "version": {INSTANCE_VERSION}'
             )
-        listed = as_list("models", fields.get("models"), "a list of click models")
-        made = [user_model_from(f"models[{number}]", users) for number, users in enumerate(listed)]
-        models = {model.kind: model for model in made}
+        entries = as_list("models", fields.get("models"), "a list of click models")
+        user_models = [
+            user_model_from(f"models[{number}]", users) for number, users in enumerate(entries)
+        ]
+        models = {model.kind: model for model in user_models}
         instance = Instance(**fields | {"models": models})
         for kind in models:
             instance.model(kind)  # checks its sizes
         return instance
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {error}") from None
+        raise ValueError(f"{source}: {error}") from None

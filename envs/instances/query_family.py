@@ -57,13 +57,13 @@ def _queries(
     origin = "drawn at random"
     kinds = [kind for kind, model in CLICK_MODELS.items() if model.shapes]
     if split == "real":
-        real = load_instance(shipped_instances()[0])
-        origin = f"the real queries, {real.origin}"
-        kinds = [kind for kind in kinds if kind in real.models]
-        if (n_items, most) != (real.n_items, 0.5):
+        real_query = load_instance(shipped_instances()[0])
+        origin = f"the real queries, {real_query.origin}"
+        kinds = [kind for kind in kinds if kind in real_query.models]
+        if (n_items, most) != (real_query.n_items, 0.5):
             raise ValueError(
                 f"n_items={n_items}, most={most}: leave out n_items and most, because real "
-                f"queries have {real.n_items} items and their own attractions"
+                f"queries have {real_query.n_items} items and their own attractions"
             )
     users = partial(_users, split, n_items, n_positions, n_sessions, most)
     sources = {f"{QueryUsers.name()} of {kind}": kind for kind in kinds}

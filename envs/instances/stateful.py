@@ -73,28 +73,30 @@ def _independent(
 def _clickbait(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    bait, stays = attraction > np.median(attraction), np.eye(len(decay))
+    bait, identity = attraction > np.median(attraction), np.eye(len(decay))
     better, worse = _neighbours(len(decay))
-    spoils, heals = 0.8 * worse + 0.2 * stays, 0.5 * better + 0.5 * stays
-    after = np.where(bait[None, :, None], spoils[:, None], heals[:, None])
-    return decay[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1)
+    spoils, heals = 0.8 * worse + 0.2 * identity, 0.5 * better + 0.5 * identity
+    after_click = np.where(bait[None, :, None], spoils[:, None], heals[:, None])
+    return decay[:, None] * attraction, np.concatenate([after_click, identity[:, None]], axis=1)
 
 
 @family("Clicks on items of one half make users click more from then on (stateful users)")
 @_of_users
 def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
-    (less, more), stays = _neighbours(len(decay)), np.eye(len(decay))
-    disappoints = 0.3 * less + 0.7 * stays
-    after = satisfies * more[:, None] + (1.0 - satisfies) * disappoints[:, None]
-    none = 0.1 * less + 0.9 * stays
-    return decay[::-1, None] * attraction, np.concatenate([after, none[:, None]], axis=1)
+    (less, more), identity = _neighbours(len(decay)), np.eye(len(decay))
+    disappoints = 0.3 * less + 0.7 * identity
+    after_click = satisfies * more[:, None] + (1.0 - satisfies) * disappoints[:, None]
+    without_click = 0.1 * less + 0.9 * identity
+    return decay[::-1, None] * attraction, np.concatenate(
+        [after_click, without_click[:, None]], axis=1
+    )
 
 
 def _neighbours(n_states: int) -> tuple[Floats, Floats]:
     """Return the transitions to the previous and to the next state; the first and the last state
     have themselves as neighbour.
     """
-    before, after = np.eye(n_states, k=-1), np.eye(n_states, k=1)
-    before[0, 0] = after[-1, -1] = 1.0
-    return before, after
+    previous, following = np.eye(n_states, k=-1), np.eye(n_states, k=1)
+    previous[0, 0] = following[-1, -1] = 1.0
+    return previous, following

@@ -82,14 +82,14 @@ def _linear(
     parts = [rng.permutation((np.arange(size) + 0.5) / max(size, 1)) ** 3 for size in sizes]
     theta = np.concatenate(parts)
     items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
-    share, scaled = 0.25 if n_user_features else 0.0, dict[str, Any]()
-    there = _users_of_split(users, n_users if n_user_features else 1)
+    share, features = 0.25 if n_user_features else 0.0, dict[str, Any]()
+    split = _users_of_split(users, n_users if n_user_features else 1)
     if n_user_features:
-        drawn = rng.dirichlet(np.full(n_user_features, 0.3), n_users)
-        scaled["users"] = share * drawn[there]
-    scaled["items"] = (1.0 - share) * items
+        user_features = rng.dirichlet(np.full(n_user_features, 0.3), n_users)
+        features["users"] = share * user_features[split]
+    features["items"] = (1.0 - share) * items
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
-    models = [ContextualModel(base, theta=theta, **scaled, **others) for base, others in bases]
+    models = [ContextualModel(base, theta=theta, **features, **others) for base, others in bases]
     return instance_of(models, f"features and θ* drawn at random; examination: {origin}")
 
 
@@ -122,8 +122,8 @@ def _with_candidates(
             nothing = dict.fromkeys([attraction, *others], np.zeros(n_items))
             base = model.with_positions(n_positions).with_items(**nothing)
             keys = {name: crc32(name.encode()) for name in others}
-            drawn = {name: child_rng(seed, key).random(n_pool) for name, key in keys.items()}
-            bases.append((base, drawn))
+            draws = {name: child_rng(seed, key).random(n_pool) for name, key in keys.items()}
+            bases.append((base, draws))
     return bases, source.origin
 
 
@@ -182,10 +182,10 @@ def _network(
         total = np.zeros((len(users), len(items)))
         # The inputs √2 [u, v] are divided by √2. A loop over units avoids an array of users, items
         # and units.
-        of_users = products_of_rows(inputs[:, :d_u], users)
-        of_items = products_of_rows(inputs[:, d_u:], items)
+        user_inputs = products_of_rows(inputs[:, :d_u], users)
+        item_inputs = products_of_rows(inputs[:, d_u:], items)
         for unit in range(HIDDEN):
-            angle = gain * (of_users[unit][:, None] + of_items[unit]) + shifts[unit]
+            angle = gain * (user_inputs[unit][:, None] + item_inputs[unit]) + shifts[unit]
             total += weights[unit] * np.sin(angle)
         return total
 
@@ -199,7 +199,7 @@ def _world(
     popularity: float,
     rate: float,
     features: str,
-    which: str,
+    user_split: str,
     query: str,
     seed: int,
 ) -> Instance:
@@ -220,8 +220,10 @@ def _world(
 
     # Features of norm √½, and the attraction of each pair.
     rng = np.random.default_rng(seed)
-    drawn = [rng.standard_normal(shape) for shape in ((n_users, d_u), (n_pool, d_v))]
-    users, items = (rows / np.sqrt(2.0 * (rows**2).sum(axis=1, keepdims=True)) for rows in drawn)
+    raw_features = [rng.standard_normal(shape) for shape in ((n_users, d_u), (n_pool, d_v))]
+    users, items = (
+        rows / np.sqrt(2.0 * (rows**2).sum(axis=1, keepdims=True)) for rows in raw_features
+    )
     z = _standardise(score(rng, users, items))
     if popularity:
         popular = _standardise(rng.standard_normal(n_pool))
@@ -233,11 +235,11 @@ def _world(
     if len(pairs):
         users = np.hstack([np.ones((n_users, 1)), users])
     scale = 1.0 / largest_norm(users, items, pairs)
-    there = _users_of_split(which, n_users)
+    split = _users_of_split(user_split, n_users)
     table: dict[str, Any] = {
         "items": scale * items,
-        "users": scale * users[there],
-        "attraction": list(attraction[there]),
+        "users": scale * users[split],
+        "attraction": list(attraction[split]),
         "interactions": pairs,
     }
     models = [ContextualModel(base, **table, **others) for base, others in bases]

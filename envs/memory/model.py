@@ -165,11 +165,11 @@ class CascadeMDP(UserModel):
 
     def knowledge(self, source: str, production: Lists | None = None) -> Any:
         """As `UserModel.knowledge`."""
-        known = {
+        sources = {
             "mean_sessions": self.n_sessions or self.mean_sessions,
             "click_rewards": self.click_rewards,
         }
-        return known.get(source)
+        return sources.get(source)
 
     def to_dict(self) -> dict[str, Any]:
         arrays = ("attraction", "transition", "first", "click_rewards")
@@ -208,10 +208,10 @@ class CascadeMDP(UserModel):
                 "reference is a list; leave reference out, because each user state has its "
                 "own best list"
             )
-        fixed = self.n_sessions is not None
+        has_fixed_length = self.n_sessions is not None
         values = np.atleast_2d(self.value)
         # The values after the next session.
-        later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values
+        later = np.vstack([np.zeros(self.n_states), values[:-1]]) if has_fixed_length else values
         constants = StatefulConstants(
             self.attraction,
             self.click_rewards,
@@ -219,7 +219,7 @@ class CascadeMDP(UserModel):
             value=values,
             first=self.first.cumsum(),
             transition=self.transition.cumsum(axis=-1),
-            leaving=0.0 if fixed else 1.0 / self.mean_sessions,
+            leaving=0.0 if has_fixed_length else 1.0 / self.mean_sessions,
             n_sessions=self.n_sessions or 0,
         )
         best = self.best.reshape(len(values), self.n_states, self.n_positions)
@@ -259,13 +259,13 @@ class CascadeMDP(UserModel):
             q = self.attraction[state, ranking]
             clicked[state, ranking] = q * np.concatenate([[1.0], np.cumprod(1.0 - q)[:-1]])
             clicked[state, -1] = np.prod(1.0 - q)
-        earned = (clicked[:, :-1] * self.click_rewards).sum(axis=1)
+        rewards = (clicked[:, :-1] * self.click_rewards).sum(axis=1)
         moves = weighted_sums(self.transition.swapaxes(1, 2), clicked[:, None])
         if self.n_sessions is None:
-            return solve(np.eye(self.n_states) - self.discount * moves, earned)
+            return solve(np.eye(self.n_states) - self.discount * moves, rewards)
         value = np.zeros(self.n_states)
         for _ in range(self.n_sessions):
-            value = earned + weighted_sums(moves, value)
+            value = rewards + weighted_sums(moves, value)
         return value
 
     def _optimum(self) -> tuple[Floats, Lists]:
@@ -303,15 +303,15 @@ def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
     list.
     """
     q = attraction[ranking]
-    reached = np.concatenate([[1.0], np.cumprod(1.0 - q)])
-    return float(weighted_sums(reached[:-1] * q, worth[ranking]) + reached[-1] * worth[-1])
+    examination = np.concatenate([[1.0], np.cumprod(1.0 - q)])
+    return float(weighted_sums(examination[:-1] * q, worth[ranking]) + examination[-1] * worth[-1])
 
 
 def _laws(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
     """Check probabilities that add up to 1 along the last axis."""
     laws = probabilities(name, values, shape)
     sums = laws.sum(axis=-1, keepdims=True)
-    for place in np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[:1].tolist():
-        total = float(sums[(*place, 0)])
-        raise ValueError(f"{name}{place or ''} adds up to {total:.6g}; expected 1")
+    for index in np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[:1].tolist():
+        total = float(sums[(*index, 0)])
+        raise ValueError(f"{name}{index or ''} adds up to {total:.6g}; expected 1")
     return laws / sums

@@ -51,20 +51,20 @@ def session(constants, state, b, ranking, uniforms, clicks, examined):
     """Simulate one session; return the reward, and Q* of the list."""
     n_positions, s = len(ranking), state.user[b, 0]
     worth = constants.worth[row_of(state.user[b]), s]
-    clicked, earned = len(worth) - 1, 0.0
-    value, reached = 0.0, 1.0
+    clicked, reward = len(worth) - 1, 0.0
+    value, examination = 0.0, 1.0
     for k in range(n_positions):
         item = ranking[k]
         q = constants.attraction[s, item]
-        value += reached * q * worth[item]
-        reached *= 1.0 - q
+        value += examination * q * worth[item]
+        examination *= 1.0 - q
         clicks[k], examined[k] = 0, 0
         if clicked == len(worth) - 1:
             examined[k] = 1
             if uniforms[k] < q:
-                clicks[k], clicked, earned = 1, item, constants.click_rewards[s, item]
+                clicks[k], clicked, reward = 1, item, constants.click_rewards[s, item]
     state.clicked[b] = clicked
-    return earned, value + reached * worth[-1], -1
+    return reward, value + examination * worth[-1], -1
 
 
 @kernel

@@ -47,15 +47,15 @@ class Counts:
         rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
         self.space = Dict(clicks=clicks, counts=rows)
 
-    def start(self, which: Any = slice(None)) -> None:
+    def start(self, streams: Any = slice(None)) -> None:
         """Count the episodes of some streams from 0."""
-        self.shown[which], self.clicked[which], self.steps[which] = 0.0, 0.0, 0.0
+        self.shown[streams], self.clicked[streams], self.steps[streams] = 0.0, 0.0, 0.0
 
     def add(self, rankings: NDArray[np.int64], clicks: NDArray[np.int8]) -> None:
         """Count a session of every stream, both ``(B, K)``."""
-        rows, places = np.arange(len(rankings))[:, None], np.arange(rankings.shape[1])
-        self.shown[rows, rankings, places] += 1.0
-        self.clicked[rows, rankings, places] += clicks
+        rows, positions = np.arange(len(rankings))[:, None], np.arange(rankings.shape[1])
+        self.shown[rows, rankings, positions] += 1.0
+        self.clicked[rows, rankings, positions] += clicks
         self.steps += 1.0
 
     def observed(self) -> NDArray[np.float32]:
@@ -63,11 +63,11 @@ class Counts:
         number of its displays at each position, then the same for its clicks, then the averages of
         these numbers over all items, and last the part of the episode that is left.
         """
-        own = np.log1p(np.concatenate([self.shown, self.clicked], axis=2))
+        item_counts = np.log1p(np.concatenate([self.shown, self.clicked], axis=2))
         left = 1.0 - self.steps / self.n_sessions
-        mean = np.broadcast_to(own.mean(axis=1, keepdims=True), own.shape)
-        time = np.broadcast_to(left[:, None, None], (*own.shape[:2], 1))
-        return np.concatenate([own, mean, time], axis=2, dtype=np.float32)
+        mean = np.broadcast_to(item_counts.mean(axis=1, keepdims=True), item_counts.shape)
+        time = np.broadcast_to(left[:, None, None], (*item_counts.shape[:2], 1))
+        return np.concatenate([item_counts, mean, time], axis=2, dtype=np.float32)
 
 
 class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
@@ -141,17 +141,17 @@ class EpisodeCountsVector(VectorWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Infos]:
         clicks, rewards, terminated, truncated, infos = self.env.step(actions)
-        counts, over = self._counts, terminated | truncated
-        if not over.any():
+        counts, ended = self._counts, terminated | truncated
+        if not ended.any():
             counts.add(infos["ranking"], clicks)
         else:  # infos keep the sessions that ended an episode apart
             last, final = clicks.copy(), infos["final_info"]
-            last[over] = np.stack(infos["final_obs"][over])
+            last[ended] = np.stack(infos["final_obs"][ended])
             counts.add(final["ranking"], last)  # has all streams
             rows = counts.observed()
-            for b in np.flatnonzero(over):
+            for b in np.flatnonzero(ended):
                 infos["final_obs"][b] = {"clicks": last[b], "counts": rows[b]}
-            counts.start(over)
+            counts.start(ended)
         return self._observed(clicks), rewards, terminated, truncated, infos
 
     def _observed(self, clicks: Any) -> dict[str, Any]:

@@ -163,7 +163,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         query = query_of(self)
         observation, reward, terminated, truncated, info = self.env.step(action)
         try:
-            clicks, earned, regret = self._measure(observation, reward, info)
+            clicks, measured_reward, regret = self._measure(observation, reward, info)
         except Fault as fault:
             session = self.meter.step + 1
             raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
@@ -175,7 +175,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
                 "let it set info['regret']",
                 stacklevel=2,
             )
-        self.meter.add(regret, earned, int(np.count_nonzero(clicks)))
+        self.meter.add(regret, measured_reward, int(np.count_nonzero(clicks)))
         self._finish(query)
         return observation, reward, terminated, truncated, info
 
