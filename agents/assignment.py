@@ -85,7 +85,7 @@ def assign(weight, items, chosen, potential, path):
 
 
 @kernel
-def margin(weight, chosen, place_of, detour):
+def margin(weight, chosen, position_of, detour):
     """Return by how much the sum of weights of an assignment exceeds that of any other: 0 for a
     tie, negative if another is better.
 
@@ -96,7 +96,7 @@ def margin(weight, chosen, place_of, detour):
     Args:
         weight: ``(L, K)``.
         chosen: ``(K,)`` the assignment.
-        place_of: ``(L,)`` the position of each item, -1 for those without.
+        position_of: ``(L,)`` the position of each item, -1 for those without.
         detour: ``(K + 1, K + 1)`` working memory; the last row and column represent the items
             without a position.
     """
@@ -107,16 +107,16 @@ def margin(weight, chosen, place_of, detour):
             detour[k, other] = chosen_weight - weight[chosen[other], k] if other != k else np.inf
         largest = -np.inf
         for item in range(n_items):
-            if place_of[item] < 0:
+            if position_of[item] < 0:
                 largest = max(largest, weight[item, k])
         detour[k, n_positions] = chosen_weight - largest
         detour[n_positions, k] = 0.0 if n_items > n_positions else np.inf
     detour[n_positions, n_positions] = np.inf
-    for through in range(n_positions + 1):
+    for middle in range(n_positions + 1):
         for k in range(n_positions + 1):
-            first = detour[k, through]
+            first = detour[k, middle]
             for other in range(n_positions + 1):
-                detour[k, other] = min(detour[k, other], first + detour[through, other])
+                detour[k, other] = min(detour[k, other], first + detour[middle, other])
     least = np.inf
     for k in range(n_positions + 1):
         least = min(least, detour[k, k])

@@ -137,13 +137,13 @@ def update_batch(state, b, n):
     if split == 0:
         # Line 18: keep the items that may still belong on the batch's positions.
         threshold = state.lower[state.items[first + length - 1]]
-        kept = 0
+        n_kept = 0
         for i in range(first, first + size):
             item = state.items[i]
             if state.upper[item] >= threshold:
-                state.items[first + kept] = item
-                kept += 1
-        state.size[b] = kept
+                state.items[first + n_kept] = item
+                n_kept += 1
+        state.size[b] = n_kept
         restart(state, b, state.stage[b] + 1)
     else:
         # Lines 22-27, with the second half right behind the first.

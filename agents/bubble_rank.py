@@ -226,8 +226,8 @@ class BubbleRank(CompiledAgent):
     def first_values(self) -> dict[str, Any]:
         initial, delta = self.hyperparameters["initial"], self.hyperparameters["delta"]
         top = np.array([] if initial is None else initial, np.int64)
-        rest = self.rng.permutation(np.setdiff1d(np.arange(self.n_items), top))
-        base = np.concatenate([top, rest])
+        others = self.rng.permutation(np.setdiff1d(np.arange(self.n_items), top))
+        base = np.concatenate([top, others])
         horizon = self.hyperparameters["horizon"] or 2
         log_delta = 4.0 * math.log(horizon) if delta is None else -math.log(delta)
         return {

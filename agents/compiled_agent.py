@@ -81,12 +81,13 @@ class CompiledAgent(Agent):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         static_kernels(cls, ("rank_kernel", "update_kernel"))
-        own, parent = vars(cls), next(c for c in cls.__mro__[1:] if issubclass(c, CompiledAgent))
+        attributes = vars(cls)
+        parent = next(base for base in cls.__mro__[1:] if issubclass(base, CompiledAgent))
         methods = ["rank", "update", "leave"]
-        if "observes" not in own:
+        if "observes" not in attributes:
             methods.append("observed_arrays")
         if any(getattr(cls, method) is not getattr(parent, method) for method in methods):
-            cls.kernels_suffice = own.get("kernels_suffice", False)
+            cls.kernels_suffice = attributes.get("kernels_suffice", False)
 
     def __init__(
         self, n_items: int, n_positions: int, seed: Seed = None, **hyperparameters: Any
@@ -137,16 +138,16 @@ class CompiledAgent(Agent):
 
     # -------------------------------------------------------------------- what the runner must know
 
-    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+    def engine_in(self, env: EnvTraits, engine: str) -> str:
         obstacle = env.obstacle
         if not self.kernels_suffice:
             obstacle = f"{type(self).__name__} overrides a method in Python"
-        if wanted == "compiled" and obstacle:
+        if engine == "compiled" and obstacle:
             raise ValueError(
                 f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {obstacle}; "
                 "leave engine out"
             )
-        return "python" if wanted == "python" or obstacle else "compiled"
+        return "python" if engine == "python" or obstacle else "compiled"
 
     # --------------------------------------------------------------------------------- the sessions
 
@@ -189,11 +190,13 @@ class CompiledAgent(Agent):
         """
         self._clicks[:] = check_clicks(clicks, self.n_positions)
         observed = self.observed_arrays(observation)
-        waits = self.ranking[0] >= 0
-        if not (waits and _are_equal(ranking, self.ranking)):
-            pending = "no list is waiting for clicks; call rank before each update"
+        has_list = self.ranking[0] >= 0
+        if not (has_list and _are_equal(ranking, self.ranking)):
+            no_list = "no list is waiting for clicks; call rank before each update"
             expected = (
-                f"the last call of rank returned {short_repr(self.ranking)}" if waits else pending
+                f"the last call of rank returned {short_repr(self.ranking)}"
+                if has_list
+                else no_list
             )
             raise ValueError(f"update got the list {short_repr(ranking)}, but {expected}")
         self._repeated(self.update_kernel, self.state, self.ranking, self._clicks, *observed)

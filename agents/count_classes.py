@@ -166,7 +166,7 @@ class IndexAgent(CompiledAgent):
     def _has_classes(self) -> bool:
         published = next(kind for kind in type(self).__mro__ if IndexAgent in kind.__bases__)
         names = "state_type", "rank_kernel", "update_kernel", "first_values"
-        is_published = all(getattr(type(self), it) is getattr(published, it) for it in names)
+        is_published = all(getattr(type(self), name) is getattr(published, name) for name in names)
         return self.n_items >= LARGE and is_published and self.hyperparameters.keys() <= READ
 
     def _first_state(self) -> Any:

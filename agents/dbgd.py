@@ -48,7 +48,7 @@ def is_among(item, ranking, n_shown):
 
 
 @kernel
-def draft(state, rng, ranking):
+def interleave(state, rng, ranking):
     """Interleave both lists. Below their common first items, the lists take turns: each chooses its
     best remaining candidate, and a fair coin decides which list goes first in each round of two.
     """
@@ -76,7 +76,7 @@ def rank(state, rng, ranking, features):
         state.scores[1, item] = score + state.delta * weighted_sum(state.direction, features[item])
     for team in range(2):
         rank_by_draw(state.scores[team], state.orders[team], rng, len(ranking))
-    draft(state, rng, ranking)
+    interleave(state, rng, ranking)
 
 
 @kernel

@@ -65,13 +65,13 @@ class LeaderAgent(CompiledAgent):
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, to hold a new leader for each of the next sessions."""
         least = int(self.state.n_leaders[0]) + check_count("n_sessions", n_sessions, 0)
-        room = len(self.state.counts)
-        if least <= room:
+        capacity = len(self.state.counts)
+        if least <= capacity:
             return
-        while room < least:
-            room *= 2
-        leaders = np.zeros((room, self.state.leaders.shape[1]), np.int32)
-        counts = np.zeros(room, np.int64)
+        while capacity < least:
+            capacity *= 2
+        leaders = np.zeros((capacity, self.state.leaders.shape[1]), np.int32)
+        counts = np.zeros(capacity, np.int64)
         leaders[: len(self.state.leaders)] = self.state.leaders
         counts[: len(self.state.counts)] = self.state.counts
         self.state = self.state._replace(leaders=leaders, counts=counts)

@@ -255,7 +255,7 @@ class PBMHB(CompiledAgent):
             theta = (clicks.sum(axis=1) + 0.5) / (weighted_sums(displays, kappa) + 1.0)
             kappa = (clicks.sum(axis=0) + 0.5) / (weighted_sums(displays.T, theta) + 1.0)
             kappa[: self.state.fixed] = 1.0
-        theta, kappa = (np.clip(it, LEAST, 1.0 - LEAST) for it in (theta, kappa))
+        theta, kappa = (np.clip(values, LEAST, 1.0 - LEAST) for values in (theta, kappa))
         kappa[: self.state.fixed] = 1.0
         return theta, kappa
 

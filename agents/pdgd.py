@@ -88,22 +88,22 @@ def rank(state, rng, ranking, features):
 @kernel
 def update(state, ranking, clicks, features):
     n_positions = len(ranking)
-    considered = 0  # places, down to one below the last click
+    n_considered = 0  # places, down to one below the last click
     for k in range(n_positions):
         if clicks[k]:
-            considered = min(k + 2, n_positions)
-    if considered == 0:
+            n_considered = min(k + 2, n_positions)
+    if n_considered == 0:
         return
     measure_rests(state, ranking)
     state.share[:] = 0.0
-    for k in range(considered):
-        for other in range(considered):
+    for k in range(n_considered):
+        for other in range(n_considered):
             if clicks[k] == 1 and clicks[other] == 0:
-                apart = math.exp(-abs(state.scores[ranking[k]] - state.scores[ranking[other]]))
-                step = preference(state, ranking, k, other) * apart / (1.0 + apart) ** 2
+                decay = math.exp(-abs(state.scores[ranking[k]] - state.scores[ranking[other]]))
+                step = preference(state, ranking, k, other) * decay / (1.0 + decay) ** 2
                 state.share[k] += step
                 state.share[other] -= step
-    for k in range(considered):
+    for k in range(n_considered):
         for j in range(len(state.weights)):
             state.weights[j] += state.learning_rate * state.share[k] * features[ranking[k], j]
 

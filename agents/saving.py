@@ -22,7 +22,7 @@ Saved = TypeVar("Saved", bound="CompiledAgent")
 
 def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
     """Write an agent; see `CompiledAgent.save`."""
-    described = {
+    description = {
         "format": FORMAT,
         "agent": type(agent).__qualname__,
         "n_items": agent.n_items,
@@ -36,7 +36,7 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
     arrays: dict[str, Any] = {name: getattr(agent, name) for name in agent.session}
     arrays |= {f"state_{name}": value for name, value in agent.arrays.items()}
     file = io.BytesIO()
-    np.savez(file, description=np.array(json.dumps(described)), **arrays)
+    np.savez(file, description=np.array(json.dumps(description)), **arrays)
     if hasattr(path, "write"):
         path.write(file.getvalue())
     else:
@@ -49,25 +49,25 @@ def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
     fault = "is not a saved agent, or is damaged", cure
     with one_line_errors(path, *fault), np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
-        described = json.loads(str(arrays["description"]))
-        name = str(described["agent"])
-    check_format(path, described.get("format"))
+        description = json.loads(str(arrays["description"]))
+        name = str(description["agent"])
+    check_format(path, description.get("format"))
     if name != agent_class.__qualname__:
         raise ValueError(
             f"{path} holds a saved {name}, not a {agent_class.__qualname__}; load it with "
             f"{name}.load"
         )
     with one_line_errors(path, *fault):
-        sizes = described["n_items"], described["n_positions"]
-        agent = agent_class(*sizes, seed=0, **described["hyperparameters"])
-        agent.rng.bit_generator.state = described["generator"]
+        sizes = description["n_items"], description["n_positions"]
+        agent = agent_class(*sizes, seed=0, **description["hyperparameters"])
+        agent.rng.bit_generator.state = description["generator"]
         for name in agent.session:
             getattr(agent, name)[:] = arrays[name]
         state: dict[str, Any] = {}
         for name, value in agent.arrays.items():
-            state[name] = found = arrays[f"state_{name}"]
-            first = 1 if name in agent.growing else 0  # the length of these may differ
-            if (found.dtype, found.shape[first:]) != (value.dtype, value.shape[first:]):
-                raise ValueError(f"{name} is {found.dtype}{found.shape}, not {value.shape}")
+            state[name] = array = arrays[f"state_{name}"]
+            n_free = 1 if name in agent.growing else 0  # the length of these may differ
+            if (array.dtype, array.shape[n_free:]) != (value.dtype, value.shape[n_free:]):
+                raise ValueError(f"{name} is {array.dtype}{array.shape}, not {value.shape}")
         agent.state = agent.state._replace(**state)
     return agent

@@ -189,7 +189,7 @@ def _convert(observation: Any, env_space: gym.Space | None, model_space: Any) ->
         return observation
     if isinstance(model_space, Dict):
         return {name: observation[name] for name in model_space.spaces}
-    if hasattr(model_space, "flat"):  # the space of a learner of this package
+    if hasattr(model_space, "flatten"):  # the space of a learner of this package
         return model_space.flatten(observation)
     if env_space is not None:
         return flatten(env_space, observation)  # as FlattenObservation

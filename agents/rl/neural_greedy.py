@@ -218,13 +218,13 @@ class NeuralGreedy(Agent):
             scores = self._scores(torch.from_numpy(features.astype(np.float32)))
         return np.argsort(-scores.numpy(), kind="stable")
 
-    def _seen(self, observation: Any) -> NDArray[np.float64]:
+    def _features_in(self, observation: Any) -> NDArray[np.float64]:
         features = observed_value(self, observation, "features")
         return check_features(features, (self.n_items, self.n_features))
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
         """Choose the list to show, as `Agent.rank`; the observation has ``"features"``."""
-        features = self._seen(observation)
+        features = self._features_in(observation)
         share = max(
             self.hyperparameters["epsilon"], 1 - self.n_sessions / self.hyperparameters["decay"]
         )
@@ -245,14 +245,14 @@ class NeuralGreedy(Agent):
             clicks: ``(K,)`` 0 or 1 for each position.
             reward: the realised reward.
         """
-        features = self._seen(observation)
+        features = self._features_in(observation)
         items = check_ranking(ranking, self.n_items, self.n_positions)
         clicked = check_clicks(clicks, self.n_positions)
         is_rewarded = bool(as_numbers("reward", reward, ()) > 0)
-        place = self.n_sessions % self.hyperparameters["buffer_size"]
-        self._memory["features"][place] = features[items]
-        self._memory["clicks"][place] = clicked
-        self._memory["rewarded"][place] = is_rewarded
+        row = self.n_sessions % self.hyperparameters["buffer_size"]
+        self._memory["features"][row] = features[items]
+        self._memory["clicks"][row] = clicked
+        self._memory["rewarded"][row] = is_rewarded
         self.n_sessions, self.has_played = self.n_sessions + 1, True
         is_due = self.n_sessions % self.hyperparameters["train_freq"] == 0
         if is_due and self.n_sessions >= self.hyperparameters["batch_size"]:
@@ -262,21 +262,21 @@ class NeuralGreedy(Agent):
         """Take a gradient step on the loss of a batch of past sessions."""
         import torch
 
-        n_kept = min(self.n_sessions, self.hyperparameters["buffer_size"])
-        batch = self.rng.integers(n_kept, size=self.hyperparameters["batch_size"])
+        n_stored = min(self.n_sessions, self.hyperparameters["buffer_size"])
+        batch = self.rng.integers(n_stored, size=self.hyperparameters["batch_size"])
         features, clicks, rewarded = (
             torch.from_numpy(values[batch]) for values in self._memory.values()
         )
         with one_thread():
             attractions = self._scores(features).sigmoid()
-            likely = (attractions * self._positions.sigmoid()).clamp(max=LARGEST_PROBABILITY)
-            skips = torch.log1p(-likely)
+            probabilities = (attractions * self._positions.sigmoid()).clamp(max=LARGEST_PROBABILITY)
+            skips = torch.log1p(-probabilities)
             if self.hyperparameters["feedback"] == "clicks":
-                loss = -torch.where(clicks == 1, likely.log(), skips).sum() / len(batch)
+                loss = -torch.where(clicks == 1, probabilities.log(), skips).sum() / len(batch)
             else:
-                nothing = skips.sum(dim=1)
-                something = torch.log(-torch.expm1(nothing))
-                loss = -torch.where(rewarded, something, nothing).mean()
+                log_no_click = skips.sum(dim=1)
+                log_any_click = torch.log(-torch.expm1(log_no_click))
+                loss = -torch.where(rewarded, log_any_click, log_no_click).mean()
             self._optimizer.zero_grad()
             loss.backward()
             self._optimizer.step()

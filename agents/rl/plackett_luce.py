@@ -66,21 +66,21 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
             ValueError: a list shows an item twice; or scores are nan.
         """
         lists = actions.long()
-        shown = nn.functional.one_hot(lists, self.scores.shape[1])
-        placed = (shown.cumsum(dim=1) - shown).bool()
+        one_hot = nn.functional.one_hot(lists, self.scores.shape[1])
+        is_placed = (one_hot.cumsum(dim=1) - one_hot).bool()
         # By masks: subtracting chosen items from the total would leave 0 if the policy is certain.
-        self._choices = self.scores[:, None].masked_fill(placed, -torch.inf).log_softmax(dim=2)
-        chosen = self._choices.gather(2, lists[..., None])[..., 0]
-        bad = ~chosen.isfinite().all(dim=1)
-        if bad.any():
-            row = int(bad.nonzero()[0, 0])
+        self._choices = self.scores[:, None].masked_fill(is_placed, -torch.inf).log_softmax(dim=2)
+        log_probabilities = self._choices.gather(2, lists[..., None])[..., 0]
+        is_bad = ~log_probabilities.isfinite().all(dim=1)
+        if is_bad.any():
+            row = int(is_bad.nonzero()[0, 0])
             if self.scores[row].isnan().any():
                 raise ValueError(
                     "the policy's item scores are nan, because training has diverged; try a "
                     "smaller learning_rate"
                 )
             raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item twice")
-        return chosen.sum(dim=1)
+        return log_probabilities.sum(dim=1)
 
     def entropy(self) -> Tensor:
         """Return ``(B,)`` the sum over positions of the entropy of the choice, given the items

@@ -31,12 +31,12 @@ class RegretCallback(BaseCallback):
     """
 
     def _on_training_start(self) -> None:
-        asked = self.locals["total_timesteps"] - self.num_timesteps
-        rollout = getattr(self.model, "n_steps", 0) * self.training_env.num_envs
-        if rollout > asked:
+        n_steps = self.locals["total_timesteps"] - self.num_timesteps
+        rollout_steps = getattr(self.model, "n_steps", 0) * self.training_env.num_envs
+        if rollout_steps > n_steps:
             warnings.warn(
                 f"{type(self.model).__name__} learns for the first time after n_steps * "
-                f"n_envs = {rollout:,} steps, but learn runs only {asked:,} steps: pass a "
+                f"n_envs = {rollout_steps:,} steps, but learn runs only {n_steps:,} steps: pass a "
                 "smaller n_steps to the model, or a larger total_timesteps to learn",
                 stacklevel=5,
             )
