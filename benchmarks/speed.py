@@ -48,34 +48,34 @@ def session_time(env: gym.Env, name: str, n_sessions: int, engine: str) -> float
     return (time.process_time() - start) / n_sessions
 
 
-def of_agents(env_ids: Sequence[str], names: Sequence[str]) -> list[list[str]]:
+def agents_table(env_ids: Sequence[str], names: Sequence[str]) -> list[list[str]]:
     """The table of the agents: nanoseconds in the compiled loop, and microseconds in Python with
     the first environment. `Fixed` does nothing: its time is that of the loop and the clicks.
     """
     envs = {env_id: gym.make(env_id) for env_id in env_ids}
-    cells = [(env_id, name, "compiled") for env_id in env_ids for name in names]
-    cells += [(env_ids[0], name, "python") for name in names]
-    for env_id, name, engine in cells:
+    cases = [(env_id, name, "compiled") for env_id in env_ids for name in names]
+    cases += [(env_ids[0], name, "python") for name in names]
+    for env_id, name, engine in cases:
         session_time(envs[env_id], name, 1, engine)  # compiles
     rounds = [
         [
             session_time(envs[env_id], name, HORIZONS[engine], engine)
-            for env_id, name, engine in cells
+            for env_id, name, engine in cases
         ]
         for _ in range(2)
     ]
-    of = dict(zip(cells, map(min, zip(*rounds, strict=True)), strict=True))
+    best_times = dict(zip(cases, map(min, zip(*rounds, strict=True)), strict=True))
     rows = [["agent", *env_ids, "`env.step`"]]
     for name in names:
-        compiled = [f"{of[env_id, name, 'compiled'] * 1e9:,.0f} ns" for env_id in env_ids]
-        rows.append([name, *compiled, f"{of[env_ids[0], name, 'python'] * 1e6:.0f} µs"])
+        compiled = [f"{best_times[env_id, name, 'compiled'] * 1e9:,.0f} ns" for env_id in env_ids]
+        rows.append([name, *compiled, f"{best_times[env_ids[0], name, 'python'] * 1e6:.0f} µs"])
     return rows
 
 
 def scalar_speed(env: gym.Env, actions: list[Any]) -> float:
     """Steps per second of ``env.step``, resets aside."""
-    steps, spent = 0, 0.0
-    while spent < SECONDS:
+    steps, seconds = 0, 0.0
+    while seconds < SECONDS:
         env.reset(seed=0)
         start = time.process_time()
         for action in actions:
@@ -83,45 +83,45 @@ def scalar_speed(env: gym.Env, actions: list[Any]) -> float:
             _, _, terminated, truncated, _ = env.step(action)
             if terminated or truncated:
                 break
-        spent += time.process_time() - start
-    return steps / spent
+        seconds += time.process_time() - start
+    return steps / seconds
 
 
 def vector_speed(envs: gym.vector.VectorEnv, actions: list[Any]) -> float:
     """Steps per second over all environments together."""
     envs.reset(seed=0)
-    steps, spent, start = 0, 0.0, time.process_time()
-    while spent < SECONDS:
+    steps, seconds, start = 0, 0.0, time.process_time()
+    while seconds < SECONDS:
         for action in actions:
             envs.step(action)
         steps += len(actions) * envs.num_envs
-        spent = time.process_time() - start
-    return steps / spent
+        seconds = time.process_time() - start
+    return steps / seconds
 
 
-def of_steps() -> list[list[str]]:
+def steps_table() -> list[list[str]]:
     """The table of the steps of environments."""
-    made: dict[str, tuple[Callable[..., float], list[Any], int]] = {
+    cases: dict[str, tuple[Callable[..., float], list[Any], int]] = {
         "`gym.make`": (scalar_speed, [*map(gym.make, PAIR)], 1000)
     }
     for size in SIZES:
         pair = [gym.make_vec(name, size, vectorization_mode="vector_entry_point") for name in PAIR]
-        made[f"`gym.make_vec`, {size} environments"] = (vector_speed, pair, 4)
+        cases[f"`gym.make_vec`, {size} environments"] = (vector_speed, pair, 4)
     rows = [["steps per second", *PAIR, "ratio"]]
-    for how, (speed, pair, n_actions) in made.items():
+    for label, (speed, pair, n_actions) in cases.items():
         actions = [[env.action_space.sample() for _ in range(n_actions)] for env in pair]
         rounds = [[*map(speed, pair, actions)] for _ in range(9)]
         ours, theirs = map(max, zip(*rounds, strict=True))
-        rows.append([how, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.2f}"])
+        rows.append([label, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.2f}"])
     return rows
 
 
 def main() -> None:
     """Print the tables and the machine."""
     for rows in (
-        of_agents(SAME_ITEMS, agents_that_observe()),
-        of_agents(CONTEXTUAL, agents_that_observe("features")),
-        of_steps(),
+        agents_table(SAME_ITEMS, agents_that_observe()),
+        agents_table(CONTEXTUAL, agents_that_observe("features")),
+        steps_table(),
     ):
         print(*markdown_table(rows), "", sep="\n")
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"

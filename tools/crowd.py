@@ -49,9 +49,9 @@ def crowd(name: str) -> NDArray[np.intp]:
 
 def draw(axes: Axes, name: str) -> None:
     """Draw the users of an environment, with a row for each position and a column for each user."""
-    cells = crowd(name)
-    n_positions, n_users = cells.shape
-    axes.imshow(COLOURS[cells], aspect="auto", interpolation="nearest")
+    outcomes = crowd(name)
+    n_positions, n_users = outcomes.shape
+    axes.imshow(COLOURS[outcomes], aspect="auto", interpolation="nearest")
     axes.set_xticks(np.arange(-0.5, n_users), minor=True)
     axes.set_yticks(np.arange(-0.5, n_positions), minor=True)
     axes.grid(which="minor", color="white", linewidth=1.5)
@@ -60,7 +60,7 @@ def draw(axes: Axes, name: str) -> None:
     axes.spines[:].set_visible(False)
 
 
-def alone(name: str) -> NotebookFigure:
+def draw_figure(name: str) -> NotebookFigure:
     """Return the picture of one environment, for its page on the website."""
     figure = NotebookFigure(figsize=(5.4, 1.8), layout="constrained")
     draw(figure.subplots(), name)

@@ -17,9 +17,9 @@ import rl_page
 from matplotlib.figure import Figure
 from pages import (
     agents_table,
-    counted,
     model_sections,
     models_table,
+    update_counts,
 )
 
 from clickgym.agents import AGENTS
@@ -60,7 +60,7 @@ def pages() -> dict[Path, str]:
     texts = {
         PAPERS / "results" / f"{name}.md": text for name, text in study_pages(has_picture=False)
     }
-    made = {
+    parts_of_pages = {
         "agents": {"agents": _table(["agent", "paper", "made for", "requires"], *agents_table())},
         "environments": {
             "models": _table(
@@ -81,21 +81,21 @@ def pages() -> dict[Path, str]:
         "stateful_users": {"regret": _table(*rl_page.stateful_table())},
         "rl_results": {name: _table(*rows) for name, rows in rl_page.tables().items()},
     }
-    for name, parts in made.items():
+    for name, parts in parts_of_pages.items():
         file = (DOCS / f"{name}.md").resolve()
-        texts[file] = _filled(file, parts)
+        texts[file] = _fill_in(file, parts)
     for file in (ROOT / "README.md", *DOCS.glob("*.md")):
-        texts[file] = counted(texts.get(file) or file.read_text(encoding="utf-8"))
+        texts[file] = update_counts(texts.get(file) or file.read_text(encoding="utf-8"))
     return texts
 
 
-def _filled(file: Path, parts: Mapping[str, str]) -> str:
+def _fill_in(file: Path, parts: Mapping[str, str]) -> str:
     """Return the text of a page, with each part inserted between the two marks that name it."""
     text = file.read_text(encoding="utf-8")
     for name, content in parts.items():
         start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        before, rest = text.split(start)
-        text = f"{before}{start}\n{content}\n{end}{rest.split(end)[1]}"
+        head, tail = text.split(start)
+        text = f"{head}{start}\n{content}\n{end}{tail.split(end)[1]}"
     return text
 
 
@@ -137,11 +137,11 @@ def _recommended() -> str:
     header = ("agent", "score", "worst run", "if you know more", "score")
     rows = []
     agents = [line for line in published_lines() if line.agent in AGENTS and line.agent not in OURS]
-    unaided = [line for line in agents if line.requires in ("", "features")]
+    without_knowledge = [line for line in agents if line.requires in ("", "features")]
     for ability in ABILITIES:
         tasks = scored_tasks(ability=ability)
-        best, of_all = _best(unaided, tasks), _best(agents, tasks)
-        cells = [*best, *(["", ""] if of_all == best else of_all[:2])]
+        best, best_of_all = _best(without_knowledge, tasks), _best(agents, tasks)
+        cells = [*best, *(["", ""] if best_of_all == best else best_of_all[:2])]
         rows.append([SITUATIONS.get(ability, ""), f"*{ability}*", *cells])
     return _table(["your situation", "kind of task", *header], *rows)
 
@@ -149,9 +149,9 @@ def _recommended() -> str:
 def _best(lines: Sequence[Line], tasks: Sequence[ScoredTask]) -> list[str]:
     """Return the best agent over some tasks, its score, and the score of its worst runs."""
     summaries = {line.agent: line.summary(tasks, intervals=False) for line in lines}
-    able = {agent: summary for agent, summary in summaries.items() if summary is not None}
-    agent = max(able, key=lambda name: able[name].value)
-    return [agent, f"{able[agent].value:.2f}", f"{able[agent].worst_run:.2f}"]
+    scored = {agent: summary for agent, summary in summaries.items() if summary is not None}
+    agent = max(scored, key=lambda name: scored[name].value)
+    return [agent, f"{scored[agent].value:.2f}", f"{scored[agent].worst_run:.2f}"]
 
 
 # ------------------------------------------------------------ studies
@@ -170,9 +170,9 @@ def _studies() -> str:
     for name, script in scripts().items():
         title, paper, *_ = (" ".join(part.split()) for part in (script.__doc__ or "").split("\n\n"))
         (results, _), _ = study.shipped(script)
-        said = script.statements(results) if hasattr(script, "statements") else []
-        found = Counter(verdict for _, verdict in study.verdicts(said))
-        counts = [str(found[verdict] or "–") for verdict in VERDICTS]
+        statements = script.statements(results) if hasattr(script, "statements") else []
+        counts_of = Counter(verdict for _, verdict in study.verdicts(statements))
+        counts = [str(counts_of[verdict] or "–") for verdict in VERDICTS]
         link = f"[{paper.removesuffix('.')}](../examples/papers/results/{name}.md)"
         rows.append([link, title.removesuffix("."), *counts])
     return _table(("paper", "what it shows", *VERDICTS), *rows)

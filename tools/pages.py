@@ -45,14 +45,14 @@ def agent_page(name: str) -> str:
     agent: Any = AGENTS[name]
     requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
     files = sorted((ROOT / "examples" / "papers" / "results").glob("*.parquet"))
-    played = [file.stem for file in files if name in agents_of(file)]
-    links = ", ".join(f"[{one}](../../examples/papers/results/{one}.md)" for one in played)
+    studies = [file.stem for file in files if name in agents_of(file)]
+    links = ", ".join(f"[{study}](../../examples/papers/results/{study}.md)" for study in studies)
     bibtex = "\n\n".join(papers(agent)) or "% a baseline"
     parts = [
         f"# {name}",
         f"Made for: {agent.click_models}. Requires, in addition to clicks: {requires}.",
         f"![Regret of {name}, of a known agent and of random lists in {home(name)}]({name}.png)",
-        described(agent, "## {}"),
+        describe(agent, "## {}"),
         f"## Results beside the paper\n\nStudies: {links or 'none'}.",
         f"## BibTeX\n\n```bibtex\n{bibtex}\n```",
     ]
@@ -70,9 +70,9 @@ def models() -> dict[str, type[UserModel]]:
     return {environment.model: environment.click_model for environment in ENVIRONMENTS.values()}
 
 
-def code_of(thing: Any) -> str:
+def code_of(obj: Any) -> str:
     """Return the path of a class's module, relative to the root of the repository."""
-    return thing.__module__.removeprefix("clickgym.").replace(".", "/") + ".py"
+    return obj.__module__.removeprefix("clickgym.").replace(".", "/") + ".py"
 
 
 # ------------------------------------------------------------ tables of agents
@@ -106,7 +106,7 @@ def counts() -> dict[str, int]:
     }
 
 
-def counted(text: str) -> str:
+def update_counts(text: str) -> str:
     """Return a page with its numbers of agents, click models, environments and tasks updated."""
     for noun, count in counts().items():
         words = noun.replace(" ", r"\s+")
@@ -197,7 +197,7 @@ def environment_page(name: str) -> str:
         "yellow was only looked at.*",
         "\n".join(markdown_table([["", f"with the instance {env.unwrapped.instance}"], *rows])),
         "[What all environments share](../environments.md#what-all-ids-share).",
-        described(model, "## {}"),
+        describe(model, "## {}"),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -216,40 +216,40 @@ def package_page(module: str) -> str:
     pages |= {name: f"agents/{name}.md" for name in AGENTS}
     names, sections = [], []
     for name in package.__all__:
-        thing = getattr(package, name)
+        obj = getattr(package, name)
         if name in pages and module != "clickgym.logs":
             names.append(f"- [`{name}`](../{pages[name]})")
-        elif callable(thing):
-            sections.append(f"## {name}\n\n{described(thing)}")
-        elif not inspect.ismodule(thing):
-            names.append(f"- `{name}`, a {type(thing).__name__}")
+        elif callable(obj):
+            sections.append(f"## {name}\n\n{describe(obj)}")
+        elif not inspect.ismodule(obj):
+            names.append(f"- `{name}`, a {type(obj).__name__}")
     about = (inspect.getdoc(package) or "").partition("\n\n")[0]
     return "\n\n".join([f"# API of {module}", about, *names, *sections]) + "\n"
 
 
-def described(thing: Any, heading: str = "**{}**") -> str:
+def describe(obj: Any, heading: str = "**{}**") -> str:
     """Return the signature and docstring of a class or function, and the methods of a class."""
 
     def section(match: re.Match[str]) -> str:
         title, body = match[1], textwrap.dedent(match[2]).strip()
-        if title == "Args" and hasattr(thing, "shapes"):
-            body = _parameters(body, thing.shapes)
+        if title == "Args" and hasattr(obj, "shapes"):
+            body = _parameters(body, obj.shapes)
         elif title in ("Args", "Attributes", "Raises"):
             body = _bullets(body)
         elif title == "User":
             body = re.sub(r"^(?=\S)", "- ", body, flags=re.MULTILINE)
         elif title == "Algorithm":
-            body = f"```text\n{algorithm(thing)}\n```"
+            body = f"```text\n{algorithm(obj)}\n```"
         elif title == "Click law":
             body = re.sub(r"^::\n\n((?:    .+\n?)+)", _fenced, body, flags=re.MULTILINE)
         elif title.startswith("Example"):
             body = f"```pycon\n{body}\n```"
         return f"{heading.format(title)}\n\n{body}\n\n"
 
-    signature = f"```python\n{thing.__name__}{_signature(thing)}\n```"
-    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
+    signature = f"```python\n{obj.__name__}{_signature(obj)}\n```"
+    text = inspect.cleandoc(obj.__doc__ or "") + "\n"
     parts = [signature, SECTION.sub(section, text).strip()]
-    methods = vars(thing).items() if inspect.isclass(thing) else ()
+    methods = vars(obj).items() if inspect.isclass(obj) else ()
     lines = [
         f"- `{name}{_signature(method)}`: {summary(method)}"
         for name, method in methods
@@ -260,18 +260,18 @@ def described(thing: Any, heading: str = "**{}**") -> str:
     return "\n\n".join(parts)
 
 
-def algorithm(thing: Any) -> str:
+def algorithm(obj: Any) -> str:
     """Return the pseudo-code of an agent. If its docstring only gives the difference from another
     class, the pseudo-code of the other class comes first.
     """
-    body = dict(SECTION.findall(inspect.cleandoc(thing.__doc__ or "") + "\n"))["Algorithm"]
+    body = dict(SECTION.findall(inspect.cleandoc(obj.__doc__ or "") + "\n"))["Algorithm"]
     name, lines = re.fullmatch(
         r"(?:that of `(\w+)`, where\n\n)?::\n\n(.*)", textwrap.dedent(body).strip(), re.DOTALL
     ).groups()
     lines = textwrap.dedent(lines)
     if name is None:
         return lines
-    other = getattr(inspect.getmodule(thing), name)
+    other = getattr(inspect.getmodule(obj), name)
     return f"{algorithm(other)}\nwhere\n{textwrap.indent(lines, 4 * ' ')}"
 
 
@@ -299,14 +299,14 @@ def _parameter_names(args: str, shapes: dict[str, str]) -> str:
     return f"Parameters: {', '.join(names)}."
 
 
-def _signature(thing: Any) -> str:
-    if inspect.isclass(thing) and issubclass(thing, Exception):
+def _signature(obj: Any) -> str:
+    if inspect.isclass(obj) and issubclass(obj, Exception):
         return ""
-    parameters = inspect.signature(thing).parameters.values()
+    parameters = inspect.signature(obj).parameters.values()
     plain = [parameter.replace(annotation=parameter.empty) for parameter in parameters]
     return str(inspect.Signature(plain))
 
 
-def summary(thing: Any) -> str:
+def summary(obj: Any) -> str:
     """Return the first paragraph of a docstring, as one line."""
-    return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    return " ".join((inspect.getdoc(obj) or "").partition("\n\n")[0].split())

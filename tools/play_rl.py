@@ -32,8 +32,8 @@ from rl_page import (
     FILE,
     QUERY,
     SEARCH,
-    found,
-    searched_networks,
+    best_networks,
+    best_setting,
 )
 
 import clickgym
@@ -114,13 +114,13 @@ seed of the environment and of the agent.
 
 def pairs() -> Iterator[Pair]:
     """Yield the runs to play, beginning with those that the page needs most."""
-    searched = (found("PPO"), *searched_networks())  # the search for A2C found the defaults
-    learners = ("PPO", found("PPO", QUERY), "A2C", found("A2C", QUERY), "SAC", "DQN")
-    agents = (*LINEAR, *NEURAL, *BY_ROWS, FEWER_EPOCHS, *searched)
+    tuned_agents = (best_setting("PPO"), *best_networks())  # the search for A2C found the defaults
+    learners = ("PPO", best_setting("PPO", QUERY), "A2C", best_setting("A2C", QUERY), "SAC", "DQN")
+    agents = (*LINEAR, *NEURAL, *BY_ROWS, FEWER_EPOCHS, *tuned_agents)
     for is_plain in (False, True):
         for run in range(RUNS):
             for world, agent in product(WORLDS, agents):
-                is_played = agent not in searched or world.startswith("personal:")
+                is_played = agent not in tuned_agents or world.startswith("personal:")
                 if is_played and world.startswith("personal:seed") == is_plain:
                     yield CONTEXTUAL, world, agent, run
             if is_plain:
@@ -132,33 +132,33 @@ def pairs() -> Iterator[Pair]:
                     yield CONTEXTUAL, world, agent, run
 
 
-def drawn(agent: str) -> list[str]:
+def draw_settings(agent: str) -> list[str]:
     """Return the settings for a search: those chosen by hand, then random settings. PPO's batch
     size is at most the number of sessions in an update.
     """
     name = agent.partition(":")[0]
     rng, agents = np.random.default_rng(SETTINGS), [agent]
     while len(agents) < SETTINGS:
-        chosen = {key: values[rng.integers(len(values))] for key, values in SPACES[name].items()}
-        if name != "PPO" or chosen["batch_size"] <= chosen["n_envs"] * chosen["n_steps"]:
-            settings = ",".join(f"{key}={value}" for key, value in chosen.items())
+        setting = {key: values[rng.integers(len(values))] for key, values in SPACES[name].items()}
+        if name != "PPO" or setting["batch_size"] <= setting["n_envs"] * setting["n_steps"]:
+            settings = ",".join(f"{key}={value}" for key, value in setting.items())
             agents.append(f"{name}:{settings}")
     return agents
 
 
 def search(out: Path) -> None:
     """Play the searches: all settings with the first instance, the best with the second, too."""
-    for env, (first, second), chosen in SEARCHES:
+    for env, (first, second), agents_by_hand in SEARCHES:
         for instance in (first, second):
-            finished(out, env, instance, "Random", 0)
-        for by_hand in chosen:
-            lost = {
-                agent: float(finished(out, env, first, agent, 0)["regret"][-1])
-                for agent in drawn(by_hand)
+            load_or_play(out, env, instance, "Random", 0)
+        for by_hand in agents_by_hand:
+            regrets = {
+                agent: float(load_or_play(out, env, first, agent, 0)["regret"][-1])
+                for agent in draw_settings(by_hand)
             }
-            best = sorted(lost, key=lambda name: lost[name])[:BEST]
+            best = sorted(regrets, key=lambda name: regrets[name])[:BEST]
             for agent in dict.fromkeys([*best, by_hand]):
-                finished(out, env, second, agent, 0)
+                load_or_play(out, env, second, agent, 0)
 
 
 def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
@@ -170,21 +170,21 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
     horizon = SESSIONS if instance else PLAIN_SESSIONS
     steps = {horizon // 2, *np.geomspace(100, horizon, 22).astype(int).tolist()}
     start = time.process_time()
-    player: Any = clickgym.make_agent(agent, env, horizon=horizon, seed=run)
-    result = clickgym.run(player, env, horizon, seed=run, checkpoints=sorted(steps))
+    new_agent: Any = clickgym.make_agent(agent, env, horizon=horizon, seed=run)
+    result = clickgym.run(new_agent, env, horizon, seed=run, checkpoints=sorted(steps))
     seconds, frozen = time.process_time() - start, None
-    if isinstance(player, Learner) and instance in WORLDS:
-        policy = FrozenPolicy(model=player.model)
-        lost = clickgym.run(policy, env, FROZEN_SESSIONS, seed=run + 1_000).regret[-1]
-        frozen = float(lost) / FROZEN_SESSIONS
+    if isinstance(new_agent, Learner) and instance in WORLDS:
+        policy = FrozenPolicy(model=new_agent.model)
+        regret = clickgym.run(policy, env, FROZEN_SESSIONS, seed=run + 1_000).regret[-1]
+        frozen = float(regret) / FROZEN_SESSIONS
     columns = {"env": env_id, "instance": instance, "agent": agent, "run": run}
-    measured = {"step": result.steps, "regret": result.regret.round(2)}
-    table = polars.DataFrame(measured).with_columns(
+    measurements = {"step": result.steps, "regret": result.regret.round(2)}
+    table = polars.DataFrame(measurements).with_columns(
         *(polars.lit(value).alias(name) for name, value in columns.items()),
         polars.lit(round(seconds, 1)).alias("seconds"),
         polars.lit(frozen, polars.Float64).round(5).alias("frozen"),
     )
-    return table.select(*columns, *measured, "seconds", "frozen", commit=polars.lit(commit()))
+    return table.select(*columns, *measurements, "seconds", "frozen", commit=polars.lit(commit()))
 
 
 @cache
@@ -205,13 +205,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         search(out)
     else:
         for pair in pairs():
-            finished(out, *pair)
+            load_or_play(out, *pair)
     tables = [polars.read_parquet(path) for path in sorted(out.glob("*.parquet"))]
     command = f"python tools/play_rl.py OUT{' --search' * options.search}"
     write_results(SEARCH if options.search else FILE, polars.concat(tables), {"command": command})
 
 
-def finished(out: Path, *pair: Any) -> polars.DataFrame:
+def load_or_play(out: Path, *pair: Any) -> polars.DataFrame:
     """Return a run from a folder; if the run is missing, play and save it first."""
     path = out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
     if not path.exists():

@@ -37,19 +37,19 @@ def replay(path: Path, n_tasks: int = 3) -> list[str]:
     table, _ = read_results(path)
     tasks = [task for task in all_tasks() if task.name in set(table["task"])]
     rng = np.random.default_rng([0, *agent.encode()])
-    places = rng.choice(len(tasks), min(n_tasks, len(tasks)), replace=False)
-    drawn, lines = [tasks[place] for place in sorted(places)], []
+    indices = rng.choice(len(tasks), min(n_tasks, len(tasks)), replace=False)
+    sample, lines = [tasks[i] for i in sorted(indices)], []
     anchors = line_file(path.parent / "anchor_runs", agent)
     for file, run_seed in ((path, 0), (anchors, ANCHOR_SEED)):
         if not file.exists():
             continue
         shipped, _ = read_results(file)
         with tempfile.TemporaryDirectory() as out:
-            again = play_tasks(agent, drawn, 1, Path(out), seed=run_seed, n_jobs=1)
-        both = again.join(shipped, on=["task", "run"], suffix="_shipped")
-        for task, loss, was in both.select("task", "loss", "loss_shipped").iter_rows():
-            if loss != was:
-                lines.append(f"{task} ({file.parent.name}): {was:g} then {loss:g}")
+            replayed = play_tasks(agent, sample, 1, Path(out), seed=run_seed, n_jobs=1)
+        both = replayed.join(shipped, on=["task", "run"], suffix="_shipped")
+        for task, loss, shipped_loss in both.select("task", "loss", "loss_shipped").iter_rows():
+            if loss != shipped_loss:
+                lines.append(f"{task} ({file.parent.name}): {shipped_loss:g} then {loss:g}")
     return lines
 
 
@@ -59,16 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("agents", nargs="*", help="by default, all agents")
     options = parser.parse_args(arguments)
     names = options.agents or [unquote(path.stem) for path in sorted(DATA.glob("*.parquet"))]
-    wrong = 0
+    n_different = 0
     for name in names:
         if name == "anchors" or name.partition(":")[0] in NETWORKS:
             continue
         start = time.perf_counter()
         different = replay(line_file(DATA, name))
-        wrong += len(different)
+        n_different += len(different)
         words = "; ".join(different) or "equal"
         print(f"{name} ({time.perf_counter() - start:.0f} s): {words}", flush=True)
-    return int(wrong > 0)
+    return int(n_different > 0)
 
 
 if __name__ == "__main__":

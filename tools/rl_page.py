@@ -102,7 +102,7 @@ def features_table(world: str) -> Rows:
 
 
 @cache
-def searched(env: str) -> polars.DataFrame:
+def search_results(env: str) -> polars.DataFrame:
     """Return a row for each setting in a search: the algorithm, the agent, its regret as a
     percentage of the regret of random lists with the first and the second instance (null for most
     settings), and the mean of both. The best settings come first.
@@ -126,19 +126,19 @@ def searched(env: str) -> polars.DataFrame:
 def search_table(env: str) -> Rows:
     """Return the table of regrets for the settings that played both instances of a search."""
     rows = [["agent", "first run", "second run", "mean"]]
-    for _, agent, *shares in searched(env).drop_nulls().sort("algorithm", "mean").iter_rows():
+    for _, agent, *shares in search_results(env).drop_nulls().sort("algorithm", "mean").iter_rows():
         rows.append([f"`{agent}`", *map(number, shares)])
     return rows
 
 
-def found(algorithm: str, env: str = CONTEXTUAL) -> str:
+def best_setting(algorithm: str, env: str = CONTEXTUAL) -> str:
     """Return the spec of an algorithm with the best settings in a search."""
-    return str(searched(env).filter(algorithm=algorithm)["agent"][0])
+    return str(search_results(env).filter(algorithm=algorithm)["agent"][0])
 
 
-def searched_networks() -> tuple[str, str]:
+def best_networks() -> tuple[str, str]:
     """Return `NeuralGreedy` with the settings from the search, for clicks and for one bit."""
-    clicks = found(CLICKS)
+    clicks = best_setting(CLICKS)
     return clicks, clicks.replace(f"{CLICKS}:", f"{BIT},")
 
 
@@ -187,21 +187,21 @@ def tables() -> dict[str, Rows]:
     }
 
 
-def stateful() -> dict[str, dict[str, NDArray[np.float64]]]:
+def stateful_regrets() -> dict[str, dict[str, NDArray[np.float64]]]:
     """Return the regret of each run with stateful users, by family and agent."""
     ends = read_results(STUDY)[0].filter(step=100_000).drop_nulls("instance")
-    of: dict[str, dict[str, NDArray[np.float64]]] = {family: {} for family in FAMILIES}
+    regrets: dict[str, dict[str, NDArray[np.float64]]] = {family: {} for family in FAMILIES}
     for (family, agent), part in ends.group_by("instance", "agent", maintain_order=True):
-        of[str(family)][str(agent)] = part["regret"].to_numpy().astype(float)
-    return of
+        regrets[str(family)][str(agent)] = part["regret"].to_numpy().astype(float)
+    return regrets
 
 
 def stateful_table() -> Rows:
     """Return the table of mean regret with stateful users, with 95 % intervals."""
-    of = stateful()
+    regrets = stateful_regrets()
     rows = [["agent", *(f"`{family}`" for family in FAMILIES)]]
-    for agent in of[FAMILIES[0]]:
-        rows.append([f"`{agent}`", *(_interval(of[family][agent]) for family in FAMILIES)])
+    for agent in regrets[FAMILIES[0]]:
+        rows.append([f"`{agent}`", *(_interval(regrets[family][agent]) for family in FAMILIES)])
     return rows
 
 
@@ -226,7 +226,7 @@ def figure() -> Figure:
     frame, _ = read_results(FILE)
     others = col("agent").str.contains(":") & (col("agent") != BIT)
     frame = frame.filter(~col("agent").is_in(UNDRAWN) & ~others)
-    drawn, panels = grid(3, 2, "regret")
+    rl_figure, panels = grid(3, 2, "regret")
     envs = frame.filter(instance="")["env"].unique().sort(descending=True).to_list()
     parts = {
         name: frame.filter(col("instance").str.contains(rf"^{world}[:,]seed="), env=CONTEXTUAL)
@@ -237,15 +237,15 @@ def figure() -> Figure:
         axes.set_title(name)
     lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
     panels[-1].axis("off")
-    drawn.legend(
+    rl_figure.legend(
         [*lines.values()],
         [name.replace(":feedback=reward", ", one bit") for name in lines],
         loc="outside lower center",
         ncols=4,
         frameon=False,
     )
-    drawn.suptitle("Regret so far: mean, and the range of all runs")
-    return drawn
+    rl_figure.suptitle("Regret so far: mean, and the range of all runs")
+    return rl_figure
 
 
 def write_picture() -> None:

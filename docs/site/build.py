@@ -57,8 +57,8 @@ def collect() -> None:
     home = (HERE / "index.md").read_text(encoding="utf-8")
     home = home.replace("<!-- the map of docs/README.md -->", heading + linked)
     (SOURCE / "index.md").write_text(home, encoding="utf-8")
-    for room in ("envs", "agents"):  # at their places in the repository, also from an sdist
-        shutil.copytree(ROOT / "src" / "clickgym" / room, SOURCE / room)
+    for folder in ("envs", "agents"):  # at their places in the repository, also from an sdist
+        shutil.copytree(ROOT / "src" / "clickgym" / folder, SOURCE / folder)
     for pattern in PAGES + LINKED:
         for file in ROOT.glob(pattern):
             target = SOURCE / file.relative_to(ROOT)
@@ -66,7 +66,7 @@ def collect() -> None:
             shutil.copy(file, target)
 
 
-def write_made_pages() -> None:
+def write_generated_pages() -> None:
     """Write all pages that are made from the packages, and link the overviews to them."""
     folders = {
         "agents": {name: agent_page(name) for name in AGENTS},
@@ -74,8 +74,8 @@ def write_made_pages() -> None:
         "api": {package: package_page(package) for package in PACKAGES},
     }
     for name, text in study_pages(has_picture=True):
-        whole = f"---\nno-search: true\n---\n{text}"
-        (SOURCE / RESULTS / f"{name}.md").write_text(whole, encoding="utf-8")
+        page_text = f"---\nno-search: true\n---\n{text}"
+        (SOURCE / RESULTS / f"{name}.md").write_text(page_text, encoding="utf-8")
     links = {name: f"agents/{name}.md" for name in AGENTS}
     links |= {env_id: f"environments/{users.model}.md" for env_id, users in ENVIRONMENTS.items()}
     for folder, texts in folders.items():
@@ -106,7 +106,7 @@ def draw() -> None:
         figure.savefig(SOURCE / "docs" / "agents" / f"{name}.png", dpi=200)
     for name in models():
         picture = SOURCE / "docs" / "environments" / f"{name}.png"
-        crowd.alone(ids_of(name)[0]).savefig(picture, dpi=150)
+        crowd.draw_figure(ids_of(name)[0]).savefig(picture, dpi=150)
 
 
 def agent_figures() -> Iterator[tuple[str, Figure]]:
@@ -117,20 +117,20 @@ def agent_figures() -> Iterator[tuple[str, Figure]]:
     homes = {name: home(name) for name in AGENTS}
     for env in dict.fromkeys(homes.values()):
         names = [name for name in AGENTS if homes[name] == env]
-        known = ["LinearTS", "C2UCB"] if "Contextual" in env else ["CascadeKLUCB", "TopRank"]
-        played = [name for name in names if issubclass(AGENTS[name], CompiledAgent)]
-        agents = list(dict.fromkeys([*played, *known, "Random"]))
+        rivals = ["LinearTS", "C2UCB"] if "Contextual" in env else ["CascadeKLUCB", "TopRank"]
+        names_played = [name for name in names if issubclass(AGENTS[name], CompiledAgent)]
+        agents = list(dict.fromkeys([*names_played, *rivals, "Random"]))
         rows = clickgym.sweep([env], agents, 1e5, 5, progress=False).frame
         for name in names:
-            other = known[name == known[0]]
-            runs = rows if name in played else shipped
+            rival = rivals[name == rivals[0]]
+            runs = rows if name in names_played else shipped
             figure, [axes] = grid(1, label="cumulative regret")
-            rl_page.draw(axes, runs.filter(col("agent").is_in([name, other, "Random"])))
+            rl_page.draw(axes, runs.filter(col("agent").is_in([name, rival, "Random"])))
             figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=9)
             n_runs = runs.filter(agent=name)["run"].n_unique()
-            few = {0: "no runs are shipped", 1: "one run"}
-            several = few.get(n_runs, f"mean of {n_runs} runs, and their range")
-            axes.set_title(f"{env}, {runs['instance'][0]}: {several}", fontsize=10)
+            texts = {0: "no runs are shipped", 1: "one run"}
+            runs_text = texts.get(n_runs, f"mean of {n_runs} runs, and their range")
+            axes.set_title(f"{env}, {runs['instance'][0]}: {runs_text}", fontsize=10)
             yield name, figure
 
 
@@ -142,7 +142,7 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     SOURCE.mkdir(parents=True)
     collect()
-    write_made_pages()
+    write_generated_pages()
     draw()
     return sphinx(["-q", "-W", "--keep-going", "-c", str(HERE), str(SOURCE), str(OUT)])
 

@@ -80,12 +80,14 @@ def test_shares_of_the_readme():
         ["CascadeMDPRank-v0"], ["Random"], 100_000, 5, instances=["clickbait"], n_jobs=1
     )
     of_random = random.table()["regret"].item() / 100
-    planned = {name: lost / of_random for name, lost in rl_page.stateful()["clickbait"].items()}
+    planned = {
+        name: lost / of_random for name, lost in rl_page.stateful_regrets()["clickbait"].items()
+    }
     expected = [
         shares["PBMRank-v0", "CascadeKLUCB"],
         shares["PBMRank-v0", "A2C"],
-        shares["personal", rl_page.searched_networks()[1]],
-        shares["personal", rl_page.found("PPO")],
+        shares["personal", rl_page.best_networks()[1]],
+        shares["personal", rl_page.best_setting("PPO")],
         shares["personal:features=outer", "LinearTS"],
         shares["personal:features=outer", "A2C"],
         planned["CascadeKLUCB"],

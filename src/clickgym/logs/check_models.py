@@ -113,35 +113,35 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
         )
     # Columns: the query; the noise of the list's rates; the noise of both rates; the squared errors
     # of the other lists' rates, and of each model.
-    cells = []
+    parts = []
     for number in np.unique(rounds[rounds >= 0]):
         out = np.flatnonzero(rounds == number)
         train = log[~np.isin(index, out)]
         fits = [fit_quietly(MODEL_ESTIMATORS[name], train) for name in models]
-        cells.append(_errors(log, train, fits, index, first, out))
-    all_cells = np.concatenate(cells)
-    labels, rows = np.unique(all_cells[:, 0], return_inverse=True)
+        parts.append(_errors(log, train, fits, index, first, out))
+    errors = np.concatenate(parts)
+    labels, rows = np.unique(errors[:, 0], return_inverse=True)
     if not len(labels):
         raise ValueError(
             "the clicks on a list cannot be predicted from the other lists in this log: "
             f"expected an item that other lists of its query show in {LEAST_DISPLAYS} "
             "sessions or more"
         )
-    sums = np.zeros((len(labels), all_cells.shape[1]))
-    np.add.at(sums, rows, np.column_stack([np.ones(len(all_cells)), all_cells[:, 1:]]))
+    sums = np.zeros((len(labels), errors.shape[1]))
+    np.add.at(sums, rows, np.column_stack([np.ones(len(errors)), errors[:, 1:]]))
     shares = np.full(len(labels), 1 / len(labels))
     draws = np.random.default_rng(0).multinomial(len(labels), shares, RESAMPLES) @ sums
     error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
     low, high = np.percentile(_figures(draws)[1], [2.5, 97.5], axis=0)
-    few = len(labels) < LEAST_QUERIES
+    has_few = len(labels) < LEAST_QUERIES
     table = pl.DataFrame(
         {
             "model": models,
             "error": error,
             "noise": np.full(len(models), np.sqrt(sums[:, 1].sum() / sums[:, 0].sum())),
             "predicted": predicted,
-            "low": np.where(few, np.nan, low),
-            "high": np.where(few, np.nan, high),
+            "low": np.where(has_few, np.nan, low),
+            "high": np.where(has_few, np.nan, high),
         }
     )
     basis = f"{n_lists:,} lists of {len(labels):,} queries, each left out once"
@@ -155,12 +155,12 @@ def _rounds(queries: Indices, counts: Indices) -> Indices:
     """
     order = np.lexsort((-counts, queries))
     _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
-    place = np.arange(len(order)) - np.repeat(starts, sizes)
+    rank = np.arange(len(order)) - np.repeat(starts, sizes)
     left_out = (
-        (np.repeat(sizes, sizes) > 1) & (counts[order] >= LEAST_SESSIONS) & (place < MOST_LISTS)
+        (np.repeat(sizes, sizes) > 1) & (counts[order] >= LEAST_SESSIONS) & (rank < MOST_LISTS)
     )
     rounds = np.empty(len(order), np.int64)
-    rounds[order] = np.where(left_out, (place + queries[order]) % ROUNDS, -1)
+    rounds[order] = np.where(left_out, (rank + queries[order]) % ROUNDS, -1)
     return rounds
 
 
@@ -176,41 +176,41 @@ def _errors(
     `check_models` adds the rows up.
     """
     out = np.isin(index, lists)
-    shown, n_items = log[first[lists]], np.int64(len(log.item_labels))
+    left_out, n_items = log[first[lists]], np.int64(len(log.item_labels))
     pairs, displays = np.unique(
         (train.queries[:, None] * n_items + train.items)[train.items >= 0], return_counts=True
     )
-    wanted = shown.queries[:, None] * n_items + shown.items
-    place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
-    often = (pairs[place] == wanted) & (displays[place] >= LEAST_DISPLAYS)
+    codes = left_out.queries[:, None] * n_items + left_out.items
+    nearest = np.minimum(np.searchsorted(pairs, codes), len(pairs) - 1)
+    is_shown_often = (pairs[nearest] == codes) & (displays[nearest] >= LEAST_DISPLAYS)
     rates, noise = _rates(log[out], np.searchsorted(lists, index[out]), len(lists))
-    others, others_noise = (
-        table[shown.queries] for table in _rates(train, train.queries, len(log.query_labels))
+    query_rates, query_noise = (
+        table[left_out.queries] for table in _rates(train, train.queries, len(log.query_labels))
     )
-    errors = [(fit.predict_proba(shown) - rates) ** 2 for fit in fits]
+    errors = [(fit.predict_proba(left_out) - rates) ** 2 for fit in fits]
     columns = np.broadcast_arrays(
-        shown.queries[:, None], noise, noise + others_noise, (others - rates) ** 2, *errors
+        left_out.queries[:, None], noise, noise + query_noise, (query_rates - rates) ** 2, *errors
     )
-    return np.stack([column[often & (shown.items >= 0)] for column in columns], axis=1)
+    return np.stack([column[is_shown_often & (left_out.items >= 0)] for column in columns], axis=1)
 
 
 def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
     """Return ``(n, K)`` the click rates of groups of sessions by position, and their variances."""
-    seen = np.array([np.bincount(groups, column, n) for column in (log.items >= 0).T]).T
+    displays = np.array([np.bincount(groups, column, n) for column in (log.items >= 0).T]).T
     clicks = np.array([np.bincount(groups, column, n) for column in log.clicks.T]).T
-    rate = (clicks + 0.5) / (seen + 1)  # so that no rate is without noise
-    noise = rate * (1 - rate) / np.maximum(seen, 1)
-    return clicks / np.maximum(seen, 1), noise
+    rate = (clicks + 0.5) / (displays + 1)  # so that no rate is without noise
+    noise = rate * (1 - rate) / np.maximum(displays, 1)
+    return clicks / np.maximum(displays, 1), noise
 
 
 def _figures(sums: Floats) -> tuple[Floats, Floats]:
     """Return each model's error, and the share of the differences that the model predicts, from
     rows of sums over positions.
     """
-    cells, noise, both, others = (column[:, None] for column in sums.T[:4])
-    differences = np.where(others > both, others - both, np.nan)
-    missed = np.maximum(sums[:, 4:] - noise, 0)
-    return np.sqrt(sums[:, 4:] / cells), 1 - missed / differences
+    counts, noise, both_noise, rate_errors = (column[:, None] for column in sums.T[:4])
+    differences = np.where(rate_errors > both_noise, rate_errors - both_noise, np.nan)
+    missing = np.maximum(sums[:, 4:] - noise, 0)
+    return np.sqrt(sums[:, 4:] / counts), 1 - missing / differences
 
 
 def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
@@ -221,8 +221,8 @@ def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
     if np.isnan(share):
         return "unknown", f"{unknown}: its lists differ by chance alone ({basis})."
     interval = f" ({low:.0%} to {high:.0%})" if low <= high else ""
-    what = f"{share:.0%}{interval} of the differences between lists ({basis})"
-    fact = f"the best model, {model}, predicts {what}"
+    prediction = f"{share:.0%}{interval} of the differences between lists ({basis})"
+    fact = f"the best model, {model}, predicts {prediction}"
     if low > TRUSTED:
         return "can", (
             f"Simulations of this log can be trusted to order lists like those of the log: {fact}. "
@@ -230,5 +230,5 @@ def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
         )
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order its lists: {fact}."
-    why = "" if interval else f"; an interval needs {LEAST_QUERIES} queries whose lists differ"
-    return "unknown", f"{unknown}: {fact}{why}."
+    hint = "" if interval else f"; an interval needs {LEAST_QUERIES} queries whose lists differ"
+    return "unknown", f"{unknown}: {fact}{hint}."

@@ -105,8 +105,10 @@ def fit_models(
         estimators = {name: MODEL_ESTIMATORS[name]().fit(log) for name in models}
     instances = {}
     for label in labels:
-        made = [it.click_model(label, sorted(items[label])) for it in estimators.values()]
-        instances[label] = _instance(log, label, items[label], made, origin)
+        click_models = [
+            estimator.click_model(label, sorted(items[label])) for estimator in estimators.values()
+        ]
+        instances[label] = _instance(log, label, items[label], click_models, origin)
     return Fitted(train, test, scored, estimators, instances)
 
 
@@ -139,16 +141,16 @@ def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
         )
     sessions = log.of_query(query).items
     displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
-    shown = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
-    if len(shown) < log.n_positions:
+    displays_of = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
+    if len(displays_of) < log.n_positions:
         raise ValueError(
-            f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} "
+            f"the query {query!r} has {len(displays_of)} items, but the log has {log.n_positions} "
             "positions; choose a query with at least as many items"
         )
     if n_items is None:
-        often = sum(count >= LEAST_SHARE * len(sessions) for count in shown.values())
-        n_items = max(often, log.n_positions)
-    return sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
+        n_frequent = sum(count >= LEAST_SHARE * len(sessions) for count in displays_of.values())
+        n_items = max(n_frequent, log.n_positions)
+    return sorted(displays_of, key=lambda item: (-displays_of[item], item))[:n_items]
 
 
 def _instance(

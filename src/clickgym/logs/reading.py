@@ -74,21 +74,23 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     names = {role: role for role in ROLES}
     for role, column in (columns or {}).items():
         names[check_choice("column", role, ROLES)] = column
-    for one, other in combinations(names, 2):
-        if names[one] == names[other]:
+    for role, other in combinations(names, 2):
+        if names[role] == names[other]:
             raise ValueError(
-                f"{one} and {other} are both read from the column {names[one]!r}; name a "
+                f"{role} and {other} are both read from the column {names[role]!r}; name a "
                 "different column for each"
             )
     if isinstance(source, str | PathLike) or is_sequence(source):
         name = log_name(source)
-        sources: Any = source if is_sequence(source) else [source]
-        files = [file for one in sources for file in _files_of(str(one))]
+        patterns: Any = source if is_sequence(source) else [source]
+        files = [file for pattern in patterns for file in _files_of(str(pattern))]
         tables = [_rows_of_file(file, names) for file in files]
-        without = [file for file, one in zip(files, tables, strict=True) if "query" not in one]
-        if 0 < len(without) < len(files):
+        without_query = [
+            file for file, table in zip(files, tables, strict=True) if "query" not in table
+        ]
+        if 0 < len(without_query) < len(files):
             raise ValueError(
-                f"{without[0]} has no column query, but other files do; expected it in all "
+                f"{without_query[0]} has no column query, but other files do; expected it in all "
                 "files or in none"
             )
         rows = pl.concat(tables)
@@ -140,24 +142,24 @@ def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
     is_parquet = path.suffix == ".parquet"
     with one_line_errors(path, "cannot be read", EXPECTED):
         if is_parquet:
-            found, rows = _columns(pl.scan_parquet(path, glob=False), names)
+            columns, rows = _columns(pl.scan_parquet(path, glob=False), names)
         else:
-            found, rows = _lines(path, names)
+            columns, rows = _lines(path, names)
     for folder in path.parent.parts:
         column, equals, value = folder.partition("=")
-        if equals and column in names.values() and column not in found:
+        if equals and column in names.values() and column not in columns:
             label = None if value == NO_LABEL else unquote(value)
             rows = rows.with_columns(pl.lit(label, pl.String).alias(column))
-    place, first = ("row", 1) if is_parquet else ("line", 2)
-    return _rows(path, rows, names, found, place, first)
+    row_word, first = ("row", 1) if is_parquet else ("line", 2)
+    return _rows(path, rows, names, columns, row_word, first)
 
 
 def _columns(table: pl.LazyFrame, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
     """Return the names of all columns of a table, and a frame of the columns that a log needs."""
-    found = table.collect_schema().names()
+    columns = table.collect_schema().names()
     # Reading the last column, too, lets Polars notice a line with too many fields.
-    used = [name for name in found if name in {*names.values(), found[-1]}]
-    return found, table.select(used).collect()
+    needed = [name for name in columns if name in {*names.values(), columns[-1]}]
+    return columns, table.select(needed).collect()
 
 
 def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
@@ -175,9 +177,9 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
     n_lines = content.count(b"\n")  # below the first
     try:
         table = pl.scan_csv(content, separator=separator, infer_schema=False)
-        found, rows = _columns(table, names)
+        columns, rows = _columns(table, names)
         if rows.height == n_lines:
-            return found, rows
+            return columns, rows
         fault = f"the {n_lines:,} lines below the first hold {rows.height:,} rows"
     except pl.exceptions.ComputeError as error:
         fault = str(error)
@@ -192,8 +194,8 @@ def _rows(
     name: object,
     table: pl.DataFrame,
     names: Mapping[str, str],
-    found: Sequence[str],
-    place: str = "row",
+    columns: Sequence[str],
+    row_word: str = "row",
     first: int = 1,
 ) -> pl.DataFrame:
     """Return the rows of a table with a column for each role, in the types that a log needs;
@@ -203,8 +205,8 @@ def _rows(
         name: the name of the table.
         table: a frame with at least the columns that are read.
         names: the names of the columns, by their roles.
-        found: the names of all columns.
-        place, first: what messages call a row, and the number of the first row.
+        columns: the names of all columns.
+        row_word, first: what messages call a row, and the number of the first row.
     """
     rows = {}
     for role, column in names.items():
@@ -213,7 +215,7 @@ def _rows(
                 continue
             raise ValueError(
                 f"{name}: no column {column}; the columns are "
-                f"{', '.join(map(short_repr, found[:30]))}; name the right one: "
+                f"{', '.join(map(short_repr, columns[:30]))}; name the right one: "
                 f"columns={{'{role}': NAME}}, or --columns {role}=NAME"
             )
         with one_line_errors(
@@ -224,8 +226,8 @@ def _rows(
         if gaps.any():
             row = gaps.arg_true()[0]
             raise ValueError(
-                f"{name}: {place} {row + first} has {short_repr(table[column][row])} in the column "
-                f"{column}; expected {ROLES[role]}"
+                f"{name}: {row_word} {row + first} has {short_repr(table[column][row])} in the "
+                f"column {column}; expected {ROLES[role]}"
             )
     return pl.DataFrame(rows)
 
@@ -285,20 +287,20 @@ def _find_damaged(
         "shows an item twice": rows.select("number", "item").is_duplicated().to_numpy(),
         "has two queries": (rows["query"] != rows["query"][first_rows]).to_numpy(),
     }
-    wrong = np.logical_or.reduceat(np.array([*faults.values()]), starts, axis=1)
-    damaged = np.any(wrong, axis=0)
+    has_fault = np.logical_or.reduceat(np.array([*faults.values()]), starts, axis=1)
+    damaged = np.any(has_fault, axis=0)
     if damaged.any():
         session = int(damaged.argmax())
-        what = list(faults)[wrong[:, session].argmax()]
-        one = f"the session {rows['session'][int(starts[session])]!r} {what}"
+        fault = list(faults)[has_fault[:, session].argmax()]
+        example = f"the session {rows['session'][int(starts[session])]!r} {fault}"
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
         if damaged.mean() > MOST_DAMAGED:
             raise ValueError(
-                f"{name}: {one}; {counts} are damaged, but read_log leaves out at most one in "
+                f"{name}: {example}; {counts} are damaged, but read_log leaves out at most one in "
                 "a thousand: repair the log"
             )
         warnings.warn(
-            f"{name}: left out {counts}, which are damaged; for example, {one}", stacklevel=4
+            f"{name}: left out {counts}, which are damaged; for example, {example}", stacklevel=4
         )
     return damaged
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from ...core.kernels import entry
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
-from .counting import count_cells
+from .counting import count_by_context
 from .em import EMEstimator
 from .estimator import Clicks, Floats, Indices, fill_by
 from .priors import Prior, log_prior, smooth
@@ -40,22 +40,24 @@ class _BrowsingEstimator(EMEstimator):
     examination_: Floats
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        cells = count_cells(pairs, clicks, len(self._codes), self.after_click)
+        counts = count_by_context(pairs, clicks, len(self._codes), self.after_click)
         n_contexts = self.n_positions_ ** (2 if self.after_click else 1)
-        trials = np.bincount(cells.context, cells.clicked + cells.skipped, n_contexts)
-        clicks_of = np.bincount(cells.context, cells.clicked, n_contexts)
+        trials = np.bincount(counts.context, counts.clicked + counts.skipped, n_contexts)
+        clicks_of = np.bincount(counts.context, counts.clicked, n_contexts)
 
-        within = self.prior is None
+        within_pairs = self.prior is None
 
-        def step(parameters: list[Floats], priors: list[Prior], following: list[Floats]) -> float:
-            (α, γ), (prior,), (α_next, γ_next) = parameters, priors, following
-            examined, weighed = sums = np.zeros((2, n_contexts))
-            likelihood = browsing_step(cells, (α, γ), prior, within, α_next, sums)
+        def step(
+            parameters: list[Floats], priors: list[Prior], next_parameters: list[Floats]
+        ) -> float:
+            (α, γ), (prior,), (α_next, γ_next) = parameters, priors, next_parameters
+            examined, weights = sums = np.zeros((2, n_contexts))
+            likelihood = browsing_step(counts, (α, γ), prior, within_pairs, α_next, sums)
             γ_next[:] = smooth(examined, trials)
-            if within:  # clicks determine the ratios between contexts, and EM their scale
+            if within_pairs:  # clicks determine the ratios between contexts, and EM their scale
                 # A prior click weighs less than an examination, by the mean attraction.
-                mean = smooth(weighed.sum(), trials.sum())
-                shape = (mean + clicks_of) / (2.0 * mean + weighed)
+                mean = smooth(weights.sum(), trials.sum())
+                shape = (mean + clicks_of) / (2.0 * mean + weights)
                 common = (1.0 + examined.sum()) / (1.0 + shape @ trials)
                 γ_next[:] = np.where(trials > 0, np.minimum(shape * common, MOST), 0.5)
             return float(likelihood) + log_prior(α, prior) + log_prior(γ)
@@ -77,35 +79,35 @@ class _BrowsingEstimator(EMEstimator):
 
 
 @entry
-def browsing_step(cells, law, prior, within, α_next, sums):
+def browsing_step(counts, law, prior, within_pairs, α_next, sums):
     """Compute one EM step, and return the log-likelihood before the step.
 
     The step writes the new attractions of pairs to ``α_next``, and adds to ``sums`` for each
-    context the expected examinations and, if contexts are compared ``within`` pairs, the displays,
+    context the expected examinations and, if contexts are compared ``within_pairs``, the displays,
     each weighted by the rate of its pair.
     """
-    first_cell, context, clicked, skipped = cells
+    first, context, clicked, skipped = counts
     α, γ = law
-    examined, weighed = sums
+    examined, weights = sums
     likelihood = 0.0
-    for pair in range(len(first_cell) - 1):
+    for pair in range(len(first) - 1):
         attracted, displays = 0.0, 0
-        if within:
+        if within_pairs:
             clicks, looks = 0.0, 0.0
-            for cell in range(first_cell[pair], first_cell[pair + 1]):
-                clicks += clicked[cell]
-                looks += (clicked[cell] + skipped[cell]) * γ[context[cell]]
-            for cell in range(first_cell[pair], first_cell[pair + 1]):
-                weighed[context[cell]] += (clicked[cell] + skipped[cell]) * clicks / looks
-        for cell in range(first_cell[pair], first_cell[pair + 1]):
-            x = context[cell]
+            for i in range(first[pair], first[pair + 1]):
+                clicks += clicked[i]
+                looks += (clicked[i] + skipped[i]) * γ[context[i]]
+            for i in range(first[pair], first[pair + 1]):
+                weights[context[i]] += (clicked[i] + skipped[i]) * clicks / looks
+        for i in range(first[pair], first[pair + 1]):
+            x = context[i]
             click = α[pair] * γ[x]
-            likelihood += clicked[cell] * np.log(click) + skipped[cell] * np.log1p(-click)
+            likelihood += clicked[i] * np.log(click) + skipped[i] * np.log1p(-click)
             # A click was examined and attractive; a skip was attractive, or examined, but not both.
-            one_of_both = skipped[cell] / (1.0 - click)
-            attracted += clicked[cell] + one_of_both * (α[pair] - click)
-            examined[x] += clicked[cell] + one_of_both * (γ[x] - click)
-            displays += clicked[cell] + skipped[cell]
+            one_of_both = skipped[i] / (1.0 - click)
+            attracted += clicked[i] + one_of_both * (α[pair] - click)
+            examined[x] += clicked[i] + one_of_both * (γ[x] - click)
+            displays += clicked[i] + skipped[i]
         α_next[pair] = (prior[0] + attracted) / (prior[0] + prior[1] + displays)
     return likelihood
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.kernels import entry, kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
-from .counting import count_certain, count_where, last_clicks, list_length, merge_tails
+from .counting import count_constants, count_where, last_clicks, list_length, merge_tails
 from .em import EMEstimator, Others, mean_without
 from .estimator import Clicks, Estimator, Floats, Indices, fill_by
 from .priors import UNIFORM, Prior, fit_prior, log_prior, smooth
@@ -75,7 +75,7 @@ class ScanningEstimator(EMEstimator):
         leaves_out = self.prior is None
         last = last_clicks(clicks)
         n_went_on = int(np.maximum(last, 0).sum())  # positions below the first, surely examined
-        counts = count_certain(pairs, clicks, last, len(self._codes) + 1, of_pairs)
+        counts = count_constants(pairs, clicks, last, len(self._codes) + 1, of_pairs)
         displays, clicked, trials = counts.displays, counts.clicked, counts.group_clicks
         if leaves_out:  # the log does not tell who leaves after a click at the end of a list
             trials = trials - counts.at_end
@@ -84,7 +84,9 @@ class ScanningEstimator(EMEstimator):
         sums, work = np.empty(3), np.empty((2, pairs.shape[1] + 1))
         examined = displays
 
-        def step(parameters: list[Floats], priors: list[Prior], following: list[Floats]) -> float:
+        def step(
+            parameters: list[Floats], priors: list[Prior], next_parameters: list[Floats]
+        ) -> float:
             nonlocal examined
             α, s, *free = parameters
             g = float(free[0][0]) if free else 1.0
@@ -96,13 +98,13 @@ class ScanningEstimator(EMEstimator):
             scanning_step(tails, (α, s, of_pairs, g), others, leaving, expected)
             if leaves_out:  # items that were not examined do not count, so EM is faster
                 examined = displays - attracted / α
-                following[0][:] = smooth(clicked, examined, prior)
+                next_parameters[0][:] = smooth(clicked, examined, prior)
             else:  # Every shown item counts, even if the log does not tell whether it attracts.
-                following[0][:] = smooth(clicked + attracted, displays, prior)
-            following[1][:] = smooth(satisfied, trials, leaving_prior)
+                next_parameters[0][:] = smooth(clicked + attracted, displays, prior)
+            next_parameters[1][:] = smooth(satisfied, trials, leaving_prior)
             likelihood, could_go_on, went_on = map(float, sums)
             if free:
-                following[2][:] = smooth(n_went_on + went_on, n_went_on + could_go_on)
+                next_parameters[2][:] = smooth(n_went_on + went_on, n_went_on + could_go_on)
             likelihood += float(clicked @ np.log(α) + counts.skipped @ np.log1p(-α))
             likelihood += float(counts.not_last @ np.log1p(-s) + n_went_on * np.log(g))
             log_priors = map(log_prior, parameters, (prior, leaving_prior, UNIFORM))
@@ -143,24 +145,24 @@ def scanning_step(tails, law, others, leaving, expected):
     tail, skip = work
     for session in range(len(pairs)):
         n_positions = list_length(pairs[session])
-        certain = max(last[session], 0)
+        last_certain = max(last[session], 0)
         weight = float(weights[session])
 
         # The probabilities of a skip, and of leaving after the last click.
-        for k in range(certain + 1, n_positions):
+        for k in range(last_certain + 1, n_positions):
             skip[k] = 1.0 - α[pairs[session, k]]
         p, group = 0.0, 0
         if last[session] >= 0:
-            group = pairs[session, certain] if of_pairs else certain
+            group = pairs[session, last_certain] if of_pairs else last_certain
             p = s[group]
-        no_clicks_below(tail, skip, certain, n_positions, g)
-        end = p + (1.0 - p) * tail[certain + 1]
+        no_clicks_below(tail, skip, last_certain, n_positions, g)
+        end = p + (1.0 - p) * tail[last_certain + 1]
 
         # The same probabilities, as estimated without this session.
         if others.explain:
             left = p / end
             reached = 1.0 - left
-            for k in range(certain + 1, n_positions):
+            for k in range(last_certain + 1, n_positions):
                 reached *= g * skip[k] * tail[k + 1] / tail[k]
                 pair = pairs[session, k]
                 skip[k] = 1.0 - mean_without(
@@ -171,15 +173,15 @@ def scanning_step(tails, law, others, leaving, expected):
                 stayed = max(trials * (1.0 - p) - (1.0 - left), least_stayed)
                 gone = max(trials * p - left, least_gone)
                 p = gone / (gone + stayed)
-            no_clicks_below(tail, skip, certain, n_positions, g)
-            end = p + (1.0 - p) * tail[certain + 1]
+            no_clicks_below(tail, skip, last_certain, n_positions, g)
+            end = p + (1.0 - p) * tail[last_certain + 1]
 
         # The expectations: who left after the last click, and how far the others went.
         likelihood += weight * np.log(end)
-        if last[session] >= 0 and not (others.explain and certain == n_positions - 1):
+        if last[session] >= 0 and not (others.explain and last_certain == n_positions - 1):
             satisfied[group] += weight * (p / end)
         reached = 1.0 - p / end  # the probability that the user came to position k, unsatisfied
-        for k in range(certain + 1, n_positions):
+        for k in range(last_certain + 1, n_positions):
             pair = pairs[session, k]
             could_go_on += weight * reached
             reached *= g * skip[k] * tail[k + 1] / tail[k]
@@ -189,12 +191,12 @@ def scanning_step(tails, law, others, leaving, expected):
 
 
 @kernel
-def no_clicks_below(tail, skip, certain, n_positions, g):
+def no_clicks_below(tail, skip, last_certain, n_positions, g):
     """Set ``tail[k]`` to the probability of no click at k and below, given that the user has not
     left satisfied above k.
     """
     tail[n_positions] = 1.0
-    for k in range(n_positions - 1, certain, -1):
+    for k in range(n_positions - 1, last_certain, -1):
         tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
 
 
@@ -278,8 +280,8 @@ class DCMEstimator(ScanningEstimator):
         self.termination_ = np.append(leaving[:-1], leaving[-2:][0])
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
-        stays = 1.0 - self.termination_
-        return clicks_given_above(pairs, clicks, self.attraction_, stays, False, 1.0)
+        after_click = 1.0 - self.termination_
+        return clicks_given_above(pairs, clicks, self.attraction_, after_click, False, 1.0)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
@@ -316,8 +318,8 @@ class DBNEstimator(ScanningEstimator):
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         g = self.perseverance_
-        stays = g * (1.0 - self.satisfaction_)
-        return clicks_given_above(pairs, clicks, self.attraction_, stays, True, g)
+        after_click = g * (1.0 - self.satisfaction_)
+        return clicks_given_above(pairs, clicks, self.attraction_, after_click, True, g)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.kernels import entry, kernel
 from ...envs import ClickChainModel, ClickModel
 from .cascading import clicks_given_above
-from .counting import count_certain, last_clicks, list_length, merge_tails
+from .counting import count_constants, last_clicks, list_length, merge_tails
 from .em import EMEstimator, Others, mean_without
 from .estimator import Clicks, Floats, Indices
 from .priors import Prior, fit_prior, log_prior, smooth
@@ -60,7 +60,7 @@ class CCMEstimator(EMEstimator):
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         leaves_out = self.prior is None
         last, n_pairs = last_clicks(clicks), len(self._codes) + 1
-        counts = count_certain(pairs, clicks, last, n_pairs, by_pair=True)
+        counts = count_constants(pairs, clicks, last, n_pairs, by_pair=True)
         clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
         # positions above the last click that have no click
         passed_skips = np.maximum(last, 0).sum() - not_last.sum()
@@ -70,7 +70,9 @@ class CCMEstimator(EMEstimator):
         examined, relevant = np.empty(n_pairs), np.empty(n_pairs)
         sums, work = np.empty(7), np.empty((2, pairs.shape[1]))
 
-        def step(parameters: list[Floats], priors: list[Prior], following: list[Floats]) -> float:
+        def step(
+            parameters: list[Floats], priors: list[Prior], next_parameters: list[Floats]
+        ) -> float:
             (α, τ), (prior,) = parameters, priors
             examined[:], relevant[:] = 0.0, 0.0
             # with the expected number of relevant clicks
@@ -82,11 +84,11 @@ class CCMEstimator(EMEstimator):
 
             # The attraction: clicks and skips, and the second coin of each click.
             successes = clicked + relevant + passed_relevant
-            following[0][:] = smooth(successes, clicked + skipped + examined + coins, prior)
+            next_parameters[0][:] = smooth(successes, clicked + skipped + examined + coins, prior)
 
             # τ1, τ2 and τ3: users who could go on, and those who did.
-            passed = [passed_skips, (not_last - passed_relevant).sum(), passed_relevant.sum()]
-            following[1][:] = smooth(passed + users[3:], passed + users[:3])
+            continued = [passed_skips, (not_last - passed_relevant).sum(), passed_relevant.sum()]
+            next_parameters[1][:] = smooth(continued + users[3:], continued + users[:3])
             likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α)
             likelihood += not_last @ np.log(after_click) + passed_skips * np.log(τ[0])
             return float(likelihood) + log_prior(α, prior) + log_prior(τ)
@@ -136,35 +138,37 @@ def chain_step(tails, law, others, expected):
     tail, skip = work
     pairs, last, weights = tails
     for session in range(len(pairs)):
-        certain = max(last[session], 0)
+        last_certain = max(last[session], 0)
         weight = float(weights[session])
         end_of_list = list_length(pairs[session]) - 1
-        if certain == end_of_list:
+        if last_certain == end_of_list:
             continue
 
-        for k in range(certain + 1, end_of_list + 1):
+        for k in range(last_certain + 1, end_of_list + 1):
             skip[k] = 1.0 - α[pairs[session, k]]
-        below = no_clicks_from(tail, skip, certain, end_of_list, after_skip)
+        below = no_clicks_from(tail, skip, last_certain, end_of_list, after_skip)
 
         # The same probabilities, as estimated without this session.
         if others.explain:
-            on = after_skip
+            continues = after_skip
             if last[session] >= 0:
-                mean = α[pairs[session, certain]]
-                on = mean * after_relevant + (1.0 - mean) * after_click
-            reached = on * below / (1.0 - on + on * below)
-            for k in range(certain + 1, end_of_list + 1):
+                mean = α[pairs[session, last_certain]]
+                continues = mean * after_relevant + (1.0 - mean) * after_click
+            reached = continues * below / (1.0 - continues + continues * below)
+            for k in range(last_certain + 1, end_of_list + 1):
                 pair = pairs[session, k]
-                further = after_skip * skip[k] * tail[k + 1] / tail[k] if k < end_of_list else 0.0
+                continuation = (
+                    after_skip * skip[k] * tail[k + 1] / tail[k] if k < end_of_list else 0.0
+                )
                 skip[k] = 1.0 - mean_without(
                     reached, α[pair], others.successes[pair], others.failures
                 )
-                reached *= further
-            below = no_clicks_from(tail, skip, certain, end_of_list, after_skip)
+                reached *= continuation
+            below = no_clicks_from(tail, skip, last_certain, end_of_list, after_skip)
 
         # What followed the last click, or the first position if nothing was clicked.
         if last[session] >= 0:
-            pair = pairs[session, certain]
+            pair = pairs[session, last_certain]
             went_on_relevant = α[pair] * after_relevant * below
             was_relevant = α[pair] * (1.0 - after_relevant) + went_on_relevant
             went_on_irrelevant = (1.0 - α[pair]) * after_click * below
@@ -184,7 +188,7 @@ def chain_step(tails, law, others, expected):
         likelihood += weight * np.log(end)
 
         # The positions below.
-        for k in range(certain + 1, end_of_list):
+        for k in range(last_certain + 1, end_of_list):
             pair = pairs[session, k]
             examined[pair] += weight * reached
             skips += weight * reached
@@ -197,11 +201,11 @@ def chain_step(tails, law, others, expected):
 
 
 @kernel
-def no_clicks_from(tail, skip, certain, end_of_list, after_skip):
+def no_clicks_from(tail, skip, last_certain, end_of_list, after_skip):
     """Set ``tail[k]`` to the probability of no click at k and below, given that k is examined.
-    Return ``tail`` at the first position below ``certain``.
+    Return ``tail`` at the first position below ``last_certain``.
     """
     tail[end_of_list] = skip[end_of_list]
-    for k in range(end_of_list - 1, certain, -1):
+    for k in range(end_of_list - 1, last_certain, -1):
         tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
-    return tail[certain + 1]
+    return tail[last_certain + 1]

@@ -20,7 +20,7 @@ Long = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 
-class Certain(NamedTuple):
+class ConstantCounts(NamedTuple):
     """Counts that stay the same in all steps of exact EM, for each pair and for each group (a pair
     or a position).
 
@@ -41,7 +41,7 @@ class Certain(NamedTuple):
     at_end: Floats
 
 
-class Cells(NamedTuple):
+class ContextCounts(NamedTuple):
     """Displays of (query, item) pairs, counted separately for each context.
 
     Attributes:
@@ -70,9 +70,11 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
         -1 below the end of a list, for the sessions in the order of their queries.
     """
     order = np.argsort(queries, kind="stable")
-    shown = items[order]
-    cells = np.where(shown < 0, -1, queries[order, None] * np.int64(n_items) + shown)
-    codes, numbers = np.unique(cells, return_inverse=True)
+    sorted_items = items[order]
+    pair_codes = np.where(
+        sorted_items < 0, -1, queries[order, None] * np.int64(n_items) + sorted_items
+    )
+    codes, numbers = np.unique(pair_codes, return_inverse=True)
     n_gaps = int(codes[:1].sum() < 0)  # the code -1 stands below the end of a list
     return order, codes[n_gaps:], numbers.reshape(items.shape).astype(np.int32) - n_gaps
 
@@ -104,14 +106,14 @@ def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
     return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
 
 
-def count_where(numbers: Ints, where: NDArray[np.bool_], size: int) -> Floats:
-    """Count how often each number below ``size`` occurs where the mask ``where`` is True."""
-    return np.bincount(numbers[where], minlength=size).astype(np.float64)
+def count_where(numbers: Ints, mask: NDArray[np.bool_], size: int) -> Floats:
+    """Count how often each number below ``size`` occurs where a mask is True."""
+    return np.bincount(numbers[mask], minlength=size).astype(np.float64)
 
 
-def count_certain(
+def count_constants(
     pairs: Ints, clicks: NDArray[np.int8], last: Ints, n_pairs: int, by_pair: bool
-) -> Certain:
+) -> ConstantCounts:
     """Count what stays the same in all steps of exact EM.
 
     Args:
@@ -122,14 +124,14 @@ def count_certain(
     """
     positions = np.broadcast_to(np.arange(pairs.shape[1], dtype=np.int32), pairs.shape)
     groups, n_groups = (pairs, n_pairs) if by_pair else (positions, pairs.shape[1])
-    shown, clicked, is_last = pairs >= 0, clicks > 0, positions == last[:, None]
+    is_shown, is_clicked, is_last = pairs >= 0, clicks > 0, positions == last[:, None]
     is_certain = positions <= np.maximum(last, 0)[:, None]
-    is_end = positions == shown.sum(axis=1, keepdims=True) - 1
-    of_pairs = (shown, clicked, shown & ~clicked & is_certain)
-    of_groups = (clicked & ~is_last, clicked, is_last & is_end)
-    return Certain(
-        *(count_where(pairs, where, n_pairs) for where in of_pairs),
-        *(count_where(groups, where, n_groups) for where in of_groups),
+    is_end = positions == is_shown.sum(axis=1, keepdims=True) - 1
+    of_pairs = (is_shown, is_clicked, is_shown & ~is_clicked & is_certain)
+    of_groups = (is_clicked & ~is_last, is_clicked, is_last & is_end)
+    return ConstantCounts(
+        *(count_where(pairs, mask, n_pairs) for mask in of_pairs),
+        *(count_where(groups, mask, n_groups) for mask in of_groups),
     )
 
 
@@ -174,7 +176,9 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     return pairs[first], last[first], counts[order].astype(np.int32)
 
 
-def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool) -> Cells:
+def count_by_context(
+    pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool
+) -> ContextCounts:
     """Count the displays and clicks of each pair in each context. A context in which the pair was
     never displayed has no cell.
 
@@ -189,10 +193,11 @@ def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click
     context = np.broadcast_to(np.arange(n_positions, dtype=np.int32), pairs.shape)
     if after_click:
         context = context * n_positions + last_clicks_above(clicks)
-    shown = pairs >= 0
+    is_shown = pairs >= 0
     shape = n_pairs, n_positions**2 if after_click else n_positions
     # A display counts 1, and a click 2**32 more, so that one pass sums both.
-    counts = 1 + (clicks[shown].astype(np.int64) << 32)
-    cells = sparse.coo_array((counts, (pairs[shown], context[shown])), shape).tocsr()
-    clicked, displays = (part.astype(np.int32) for part in np.divmod(cells.data, 2**32))
-    return Cells(cells.indptr.astype(np.int64), cells.indices, clicked, displays - clicked)
+    counts = 1 + (clicks[is_shown].astype(np.int64) << 32)
+    matrix = sparse.coo_array((counts, (pairs[is_shown], context[is_shown])), shape).tocsr()
+    clicked, displays = (part.astype(np.int32) for part in np.divmod(matrix.data, 2**32))
+    first = matrix.indptr.astype(np.int64)
+    return ContextCounts(first, matrix.indices, clicked, displays - clicked)

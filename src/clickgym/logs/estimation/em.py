@@ -132,16 +132,16 @@ class EMEstimator(Estimator):
         ends = np.cumsum([len(values) for values in first])
 
         def climb(point: Floats) -> tuple[float, Floats]:
-            following = point.copy()
-            height = step(np.split(point, ends), priors, np.split(following, ends))
-            return height, following
+            next_point = point.copy()
+            height = step(np.split(point, ends), priors, np.split(next_point, ends))
+            return height, next_point
 
-        height, following = climb(point)
+        height, next_point = climb(point)
         self.log_posterior_, self.n_iter_, self.converged_ = [height], 0, None
         next_fit = 1
         while not self.converged_ and self.n_iter_ < self.iterations:
-            before, point = point, following
-            height, following = climb(point)
+            before, point = point, next_point
+            height, next_point = climb(point)
             self.log_posterior_.append(height)
             if self.tol is not None:
                 self.converged_ = self._last_change() < self.tol * n_sessions
@@ -152,13 +152,14 @@ class EMEstimator(Estimator):
                 self.converged_ = self.converged_ and bool(change <= np.log(SAME_PRIOR))
             # the last step is not extrapolated
             if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
-                further = extrapolate(before, point, following)
-                reached, beyond = climb(further)
-                is_better = reached >= height
+                extrapolated = extrapolate(before, point, next_point)
+                new_height, new_point = climb(extrapolated)
+                is_better = new_height >= height
                 if leaves_out:  # the likelihood need not grow: nearer to a fixed point is better
-                    is_better = np.abs(beyond - further).max() <= np.abs(following - point).max()
+                    new_size = np.abs(new_point - extrapolated).max()
+                    is_better = new_size <= np.abs(next_point - point).max()
                 if is_better:
-                    point, height, following = further, reached, beyond
+                    point, height, next_point = extrapolated, new_height, new_point
                 self.log_posterior_.append(height)
             self.n_iter_ = len(self.log_posterior_) - 1
         self.prior_ = priors[0]
@@ -200,5 +201,5 @@ def mean_without(failures, mean, successes, least):
     """The mean of a probability after some of its failures are taken away. At least ``least``
     failures, those of the prior, remain.
     """
-    rest = max(successes * (1.0 - mean) / mean - failures, least)
-    return successes / (successes + rest)
+    remaining = max(successes * (1.0 - mean) / mean - failures, least)
+    return successes / (successes + remaining)

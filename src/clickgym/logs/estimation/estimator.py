@@ -198,8 +198,8 @@ class Estimator(ABC):
         queries, items = np.divmod(codes, max(len(log.item_labels), 1))
         query_of = np.array([self._query_index.get(label, -1) for label in log.query_labels])
         item_of = np.array([self._item_index.get(label, -1) for label in log.item_labels])
-        known = (query_of[queries] >= 0) & (item_of[items] >= 0)
-        codes = np.where(known, query_of[queries] * len(self._item_index) + item_of[items], -1)
+        is_known = (query_of[queries] >= 0) & (item_of[items] >= 0)
+        codes = np.where(is_known, query_of[queries] * len(self._item_index) + item_of[items], -1)
         pair_of = np.append(self._find(codes), np.int32(-1))
         pairs = np.empty_like(numbers)
         pairs[order] = pair_of[numbers]

@@ -49,8 +49,8 @@ def fit_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Pr
         size = (1.0 - spread) / spread
         return mean * size, (1.0 - mean) * size
 
-    def depth(place: Floats) -> tuple[float, Floats]:
-        mean, spread = expit(place)
+    def depth(point: Floats) -> tuple[float, Floats]:
+        mean, spread = expit(point)
         a, b = beta(mean, spread)
         law = mean * (1.0 - mean) * spread * (1.0 - spread) ** 2
         gain = betaln(a + successes, b + failures) - betaln(a, b)
@@ -65,6 +65,6 @@ def fit_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Pr
         return -float(gain.sum() + np.log(law)) / n, -np.array(slope) / n
 
     a, b = start
-    place = logit([a / (a + b), 1.0 / (a + b + 1.0)])
-    a, b = beta(*expit(minimize(depth, place, jac=True, options={"gtol": 1e-6}).x))
+    point = logit([a / (a + b), 1.0 / (a + b + 1.0)])
+    a, b = beta(*expit(minimize(depth, point, jac=True, options={"gtol": 1e-6}).x))
     return float(a), float(b)
