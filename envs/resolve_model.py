@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -71,21 +72,8 @@ def resolve_model(
     model_class: Any = FORMS[form] or click_model
     kind = click_model.name() if form == "" else f"{model_class.name()} of {click_model.name()}"
     if parameters:
-        parameter_names = [
-            *inspect.signature(model_class).parameters,
-            *getattr(click_model, "shapes", ()),
-        ]
-        for parameter in parameters:
-            if parameter == "n_items" and parameter not in parameter_names:
-                example = f"instance='uniform:n_items={short_repr(parameters[parameter])}'"
-                raise TypeError(
-                    f"n_items is determined by the instance or the parameters; try {example}"
-                )
-            if parameter not in parameter_names:
-                argument_names = dict.fromkeys([*parameter_names, *OF_ENVIRONMENT])
-                # TorchRL tries again without an argument if it finds Python's words for it.
-                words = f"unexpected keyword argument {parameter!r}"
-                raise TypeError(words + suggestions(parameter, argument_names))
+        shapes = getattr(click_model, "shapes", ())
+        _check_parameters(parameters, [*inspect.signature(model_class).parameters, *shapes])
         if instance is not None:
             raise ValueError(f"pass either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(model_class).parameters:
@@ -109,6 +97,22 @@ def resolve_model(
     return ResolvedModel(
         loaded_instance.model(kind, n_positions), loaded_instance.name, initial_ranking, scale
     )
+
+
+def _check_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise a TypeError if a parameter has none of the names that users accept."""
+    for parameter in parameters:
+        if parameter in names:
+            continue
+        if parameter == "n_items":
+            example = f"instance='uniform:n_items={short_repr(parameters[parameter])}'"
+            raise TypeError(
+                f"n_items is determined by the instance or the parameters; try {example}"
+            )
+        # TorchRL tries again without an argument if it finds Python's words for it.
+        words = f"unexpected keyword argument {parameter!r}"
+        argument_names = dict.fromkeys([*names, *OF_ENVIRONMENT])
+        raise TypeError(words + suggestions(parameter, argument_names))
 
 
 def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) -> ResolvedModel:

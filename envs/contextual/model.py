@@ -148,16 +148,7 @@ class ContextualModel(UserModel):
 
         # Metrics.
         self.gain = None if gain is None else as_numbers("gain", gain, (n_items,), 0.0)
-        self.held_out = held_out
-        if held_out is not None:
-            self.held_out = [
-                as_integers(f"held_out[{query}]", row, (None,), 0, n_items).copy()
-                for query, row in enumerate(held_out)
-            ]
-        if self.held_out and (self.gain is None or users is not None or len(self.interactions)):
-            raise ValueError(
-                "held_out requires gain=..., and cannot be combined with users or interactions"
-            )
+        self.held_out = None if held_out is None else self._check_held_out(held_out)
 
         self.pool = Pool(
             users=user_features,
@@ -183,6 +174,18 @@ class ContextualModel(UserModel):
                 f"base model with attraction, and as further arguments {missing}; got "
                 f"{', '.join(others) or 'none'}"
             )
+
+    def _check_held_out(self, held_out: Sequence[ArrayLike]) -> list[NDArray[np.int64]]:
+        """Check and return the items of each held-out query."""
+        rows = [
+            as_integers(f"held_out[{query}]", row, (None,), 0, len(self.items)).copy()
+            for query, row in enumerate(held_out)
+        ]
+        if rows and (self.gain is None or self.users is not None or len(self.interactions)):
+            raise ValueError(
+                "held_out requires gain=..., and cannot be combined with users or interactions"
+            )
+        return rows
 
     def _candidates_of_users(
         self, candidates: Sequence[ArrayLike] | None

@@ -120,13 +120,23 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
         fits = [fit_quietly(MODEL_ESTIMATORS[name], train) for name in models]
         parts.append(_errors(log, train, fits, index, first, out))
     errors = np.concatenate(parts)
-    labels, rows = np.unique(errors[:, 0], return_inverse=True)
-    if not len(labels):
+    if not len(errors):
         raise ValueError(
             "the clicks on a list cannot be predicted from the other lists in this log: "
             f"expected an item that other lists of its query show in {LEAST_DISPLAYS} "
             "sessions or more"
         )
+    table, n_queries = _error_table(errors, models)
+    basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
+    verdict, sentence = _verdict(table, basis)
+    return Simulability(table, verdict, f"{sentence} {cautions(log)}".strip())
+
+
+def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, int]:
+    """Return the table of `Simulability`, from the rows of `_errors`, and the number of queries.
+    Intervals come from samples of the queries, drawn with replacement.
+    """
+    labels, rows = np.unique(errors[:, 0], return_inverse=True)
     sums = np.zeros((len(labels), errors.shape[1]))
     np.add.at(sums, rows, np.column_stack([np.ones(len(errors)), errors[:, 1:]]))
     shares = np.full(len(labels), 1 / len(labels))
@@ -144,9 +154,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
             "high": np.where(has_few, np.nan, high),
         }
     )
-    basis = f"{n_lists:,} lists of {len(labels):,} queries, each left out once"
-    verdict, sentence = _verdict(table, basis)
-    return Simulability(table, verdict, f"{sentence} {cautions(log)}".strip())
+    return table, len(labels)
 
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:

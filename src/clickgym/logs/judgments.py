@@ -345,25 +345,12 @@ def judged_instance(
             f"the test queries have {test.features.shape[1]} features, but the judgments have "
             f"{d}; read the test file with read_judgments(..., n_features={d})"
         )
-    items = _scaled_features(judgments, n_blank, test)
-    bounds = list(pairwise(judgments.starts))
-    blanks = np.arange(n, n + n_blank)
-    arguments: dict[str, Any] = {
-        "candidates": [
-            np.concatenate([np.arange(a, b), blanks[: max(n_rows - (b - a), 0)]]) for a, b in bounds
-        ],
-        "gain": np.concatenate([np.exp2(judgments.grades) - 1.0, np.zeros(n_blank)]),
-    }
-    if test is not None:
-        arguments["held_out"] = [n + n_blank + np.arange(a, b) for a, b in pairwise(test.starts)]
-        arguments["gain"] = np.concatenate([arguments["gain"], np.exp2(test.grades) - 1.0])
-    grades = np.concatenate([judgments.grades, np.full(n_blank, len(click))])
-    attraction, satisfaction = (np.array([*values, 0.0])[grades] for values in (click, stop))
-    arguments["attraction"] = [attraction[row] for row in arguments["candidates"]]
-    arguments["satisfaction"] = np.append(satisfaction, np.zeros(len(items) - n - n_blank))
     zeros = np.zeros(n_rows)
-    base = DynamicBayesianModel(zeros, zeros, 1.0, n_positions=n_positions)
-    model = ContextualModel(base, items, **arguments)
+    model = ContextualModel(
+        DynamicBayesianModel(zeros, zeros, 1.0, n_positions=n_positions),
+        _scaled_features(judgments, n_blank, test),
+        **_arguments_of_model(judgments, test, (click, stop), n_rows, n_blank),
+    )
     share = float(np.maximum(n_rows - sizes, 0).sum()) / (len(sizes) * n_rows)
     summary = (
         f"{len(sizes):,} queries, {n:,} documents, {d} features; {users} users, {len(click)} grades"
@@ -399,6 +386,44 @@ def _law_of_users(
         raise value_error("n_grades", n_grades, f"one of {numbers_of_grades}")
     table = GRADED_USERS[n_grades or numbers_of_grades[0]]
     return table[check_choice("users", users, table)]
+
+
+def _arguments_of_model(
+    judgments: Judgments,
+    test: Judgments | None,
+    laws: tuple[Sequence[float], Sequence[float]],
+    n_rows: int,
+    n_blank: int,
+) -> dict[str, Any]:
+    """Return the candidates, parameters and gains for a `ContextualModel` with the items of
+    `_scaled_features`.
+
+    Args:
+        judgments, test: the judged queries, and the held-out queries.
+        laws: the probabilities, by grade, of a click and of leaving satisfied after a click.
+        n_rows: the smallest number of candidates of a query, which blank items fill up.
+        n_blank: the number of blank items.
+    """
+    n = len(judgments.grades)
+    blanks = np.arange(n, n + n_blank)
+    candidates = [
+        np.concatenate([np.arange(first, stop), blanks[: max(n_rows - (stop - first), 0)]])
+        for first, stop in pairwise(judgments.starts)
+    ]
+    grades = np.concatenate([judgments.grades, np.full(n_blank, len(laws[0]))])
+    attraction, satisfaction = (np.array([*values, 0.0])[grades] for values in laws)
+    gain = np.concatenate([np.exp2(judgments.grades) - 1.0, np.zeros(n_blank)])
+    arguments: dict[str, Any] = {
+        "candidates": candidates,
+        "attraction": [attraction[row] for row in candidates],
+    }
+    if test is not None:
+        arguments["held_out"] = [
+            n + n_blank + np.arange(first, stop) for first, stop in pairwise(test.starts)
+        ]
+        gain = np.concatenate([gain, np.exp2(test.grades) - 1.0])
+        satisfaction = np.append(satisfaction, np.zeros(len(test.grades)))
+    return arguments | {"gain": gain, "satisfaction": satisfaction}
 
 
 def _scaled_features(judgments: Judgments, n_blank: int, test: Judgments | None) -> Singles:

@@ -419,19 +419,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         source = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(results.rows)
         sources += [(source, config) for config in results.configs]
-    # Of equal sweeps, only one is compared with the others. A sweep that cannot be compared, such
-    # as one with a lambda, differs even from itself.
-    distinct = {
-        number if config.difference(config) else repr(replace(config, seed=0)): (source, config)
-        for number, (source, config) in enumerate(sources)
-    }
-    for (first_source, first_config), (second_source, second_config) in combinations(
-        distinct.values(), 2
-    ):
-        if fault := first_config.difference(second_config):
-            raise ValueError(
-                f"{second_source} cannot be shown in one table with {first_source}: {fault}"
-            )
+    _check_same_sweep(sources)
     if not parts:
         raise ValueError("expected folders or results; got none")
     if not frames:
@@ -439,19 +427,40 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
             f"{', '.join(map(str, parts))} hold no finished run yet; run the same commands again "
             "to continue"
         )
+    rows = _concatenate(frames)
+    _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
+    return rows, [config for _, config in sources]
+
+
+def _check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
+    """Raise a ValueError if two sweeps, given with the names of their sources, have different
+    settings, or a label with two meanings.
+    """
+    # Of equal sweeps, only one is compared with the others. A sweep that cannot be compared, such
+    # as one with a lambda, differs even from itself.
+    distinct = {
+        number if config.difference(config) else repr(replace(config, seed=0)): (source, config)
+        for number, (source, config) in enumerate(sources)
+    }
+    for (name, config), (other_name, other) in combinations(distinct.values(), 2):
+        if fault := config.difference(other):
+            raise ValueError(f"{other_name} cannot be shown in one table with {name}: {fault}")
+
+
+def _concatenate(frames: Sequence[polars.DataFrame]) -> polars.DataFrame:
+    """Return the rows of all frames. A run of a sweep that is in several of them counts once, and
+    single runs are numbered in their order.
+    """
     run_id = polars.struct("env", "instance", "agent", "run")
     frames = [rows.with_columns(begins=run_id.rle_id().diff().fill_null(1) > 0) for rows in frames]
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(HOW_PLAYED), *HOW_PLAYED)
     is_single = col("sweep_seed").is_null()
-    # A run that is in several folders, with the same numbers, counts once.
     measurements = polars.struct(polars.exclude("run", "sweep_seed", "begins", *HOW_PLAYED))
     rows = rows.filter(is_single | measurements.is_first_distinct())
-    # Single runs are numbered in their order.
     number = col("begins").cum_sum().over("env", "instance", "agent").cast(polars.Int64) - 1
-    rows = rows.with_columns(run=polars.when(is_single).then(number).otherwise("run"))
-    rows = rows.drop("begins")
-    _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
-    return rows, [config for _, config in sources]
+    return rows.with_columns(run=polars.when(is_single).then(number).otherwise("run")).drop(
+        "begins"
+    )
 
 
 def _check_runs(last: polars.DataFrame) -> None:

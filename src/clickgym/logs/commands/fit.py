@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote as shell_quote
 from typing import Annotated, Any
@@ -114,13 +114,7 @@ def fit(
     print_text(
         console, f"{best} predicts the held-out sessions best. To run agents on these users:"
     )
-    users = " ".join(shell_quote(str(file)) for file in files.values())
-    n_counted = min(_searchable(instance.model(best)) for instance in fitted.instances.values())
-    cutoff = f":cutoff={n_counted}" if n_counted < sessions.n_positions else ""
-    command = (
-        f"clickgym run {best}Rank-v0{cutoff} --instances {users} --agents CascadeTS Fixed "
-        "--horizon 1e5 --out results/users"
-    )
+    command = _run_command(best, fitted, files.values())
     console.print(Text(command), soft_wrap=True)  # so that it can be pasted
     console.print()
     if caution := cautions(sessions):
@@ -135,6 +129,19 @@ def fit(
         print_text(console, f"{file}: {fitted.instances[label].description}")
     for line in _estimates(next(iter(fitted.instances.values()))):
         print_text(console, line)
+
+
+def _run_command(model: str, fitted: Fitted, files: Iterable[Path]) -> str:
+    """Return a command that runs agents on users with a click model, saved in files. A cutoff
+    limits the search for the best list.
+    """
+    users = " ".join(shell_quote(str(file)) for file in files)
+    n_counted = min(_searchable(instance.model(model)) for instance in fitted.instances.values())
+    cutoff = f":cutoff={n_counted}" if n_counted < fitted.test.n_positions else ""
+    return (
+        f"clickgym run {model}Rank-v0{cutoff} --instances {users} --agents CascadeTS Fixed "
+        "--horizon 1e5 --out results/users"
+    )
 
 
 def _searchable(model: ClickModel) -> int:

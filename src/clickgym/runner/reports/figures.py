@@ -133,33 +133,14 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
     panels = rows.partition_by(["env", "instance"] if options.by_instance else "env")
     styles = line_styles(rows["agent"].unique(maintain_order=True))
     labels = _labels(rows, options)
-    longest_line = max(len(line) for label in labels.values() for line in label.splitlines())
-    most_lines = max(label.count("\n") for label in labels.values()) + 1
-    if options.width is None:
-        n_columns = 2 if len(panels) == 4 else min(len(panels), 3)
-        size, title_height, letters_per_inch = (
-            (max(2.7 * n_columns + 0.6, 4.5), 2.6),
-            0.45,
-            1.2 * LETTERS,
-        )
-    else:
-        n_columns = max(1, min(int(options.width / NARROW), len(panels)))
-        size, title_height = (options.width, max(0.75 * options.width / n_columns, 1.9)), 0.0
-        letters_per_inch = 1.4 * LETTERS
-    legend_columns = max(
-        1, int(letters_per_inch * size[0] / (longest_line + 7))
-    )  # entries of the legend
-    legend_height = 0.16 * most_lines * math.ceil(len(labels) / legend_columns)
-    n_rows = math.ceil(len(panels) / n_columns)
-    line_of: dict[str, Any] = {}  # the line of each agent, and where it ends
+    layout = _layout(len(panels), [*labels.values()], options)
+    line_of: dict[str, Any] = {}  # the first line of each agent, for the legend
     counts = []
     with matplotlib.rc_context(PAGE if options.width is None else PAPER):
-        height = size[1] * n_rows * len(options.measures) + legend_height + title_height
-        figure = NotebookFigure(figsize=(size[0], height), layout="constrained")
-        grid = figure.subplots(n_rows * len(options.measures), n_columns, squeeze=False)
-        for measure, block in zip(
-            options.measures, grid.reshape(len(options.measures), -1), strict=True
-        ):
+        figure = NotebookFigure(figsize=(layout.width, layout.height), layout="constrained")
+        n_measures = len(options.measures)
+        grid = figure.subplots(layout.n_rows * n_measures, layout.n_columns, squeeze=False)
+        for measure, block in zip(options.measures, grid.reshape(n_measures, -1), strict=True):
             for axes in block[len(panels) :]:
                 axes.remove()
             for axes, panel in zip(block, panels, strict=False):
@@ -169,29 +150,68 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
                 for agent, line in _draw(axes, curves, measure, styles, options).items():
                     line.set_label(labels[agent])
                     line_of.setdefault(agent, line)
-                instances = panel["instance"].unique()
-                _mark_changes(axes, panel["env"][0], instances, options.cells)
-                instance_text = f"mean over {len(instances)} instances"
-                instance_text = options.text(instances[0]) if len(instances) == 1 else instance_text
-                letters = int(1.1 * LETTERS * size[0] / n_columns)
-                titles = [options.text(panel["env"][0])]
-                if len(titles[0]) > letters:  # break a long title after the id first
-                    titles = titles[0].replace(":", ":\n", 1).splitlines()
-                if instance_text != OWN_USERS:
-                    titles.append(instance_text)
-                axes.set_title("\n".join(textwrap.fill(title, letters) for title in titles))
+                _mark_changes(axes, panel["env"][0], panel["instance"].unique(), options.cells)
+                letters = int(1.1 * LETTERS * layout.width / layout.n_columns)
+                axes.set_title(_panel_title(panel, options, letters))
         if not line_of:
             raise ValueError(f"no differences: no other agent met the users of {options.reference}")
         if options.width is None:
             over = describe_units(polars.concat(counts))
             is_one = over == "one run"
             title = "One run" if is_one else f"Mean and 95 % confidence band over {over}"
-            figure.suptitle(textwrap.fill(title, int(LETTERS * size[0])), fontsize=11)
-        from_top = sorted(line_of.values(), key=lambda line: -np.max(line.get_ydata()))
+            figure.suptitle(textwrap.fill(title, int(LETTERS * layout.width)), fontsize=11)
         figure.legend(
-            handles=from_top, frameon=False, loc="outside lower center", ncols=legend_columns
+            handles=sorted(line_of.values(), key=lambda line: -np.max(line.get_ydata())),
+            frameon=False,
+            loc="outside lower center",
+            ncols=layout.legend_columns,
         )
     return figure
+
+
+class _Layout(NamedTuple):
+    """The arrangement of a figure: its size in inches, the panels of one measure, and the entries
+    in a row of the legend.
+    """
+
+    width: float
+    height: float
+    n_rows: int
+    n_columns: int
+    legend_columns: int
+
+
+def _layout(n_panels: int, labels: Sequence[str], options: PlotOptions) -> _Layout:
+    """Return the layout of a figure with a legend and, unless its width is given, a title."""
+    if options.width is None:
+        n_columns = 2 if n_panels == 4 else min(n_panels, 3)
+        width, panel_height, title_height = max(2.7 * n_columns + 0.6, 4.5), 2.6, 0.45
+        letters_per_inch = 1.2 * LETTERS
+    else:
+        n_columns = max(1, min(int(options.width / NARROW), n_panels))
+        width, title_height = options.width, 0.0
+        panel_height = max(0.75 * width / n_columns, 1.9)
+        letters_per_inch = 1.4 * LETTERS
+    longest_line = max(len(line) for label in labels for line in label.splitlines())
+    most_lines = max(label.count("\n") for label in labels) + 1
+    legend_columns = max(1, int(letters_per_inch * width / (longest_line + 7)))
+    legend_height = 0.16 * most_lines * math.ceil(len(labels) / legend_columns)
+    n_rows = math.ceil(n_panels / n_columns)
+    height = panel_height * n_rows * len(options.measures) + legend_height + title_height
+    return _Layout(width, height, n_rows, n_columns, legend_columns)
+
+
+def _panel_title(panel: polars.DataFrame, options: PlotOptions, n_letters: int) -> str:
+    """Return the environment and the instances of a panel, in lines of at most ``n_letters``."""
+    titles = [options.text(panel["env"][0])]
+    if len(titles[0]) > n_letters:  # break a long title after the id first
+        titles = titles[0].replace(":", ":\n", 1).splitlines()
+    instances = panel["instance"].unique()
+    if len(instances) > 1:
+        titles.append(f"mean over {len(instances)} instances")
+    elif (title := options.text(instances[0])) != OWN_USERS:
+        titles.append(title)
+    return "\n".join(textwrap.fill(title, n_letters) for title in titles)
 
 
 def _check_checkpoints(rows: polars.DataFrame) -> None:
@@ -261,13 +281,13 @@ def _draw(
     if options.reference is not None:
         label += f"\nminus {options.text(options.reference)}"
     axes.set(xlabel="sessions", ylabel=label)
-    shown = curves.filter(col(measure) > floor)
-    agents = shown["agent"].unique(maintain_order=True).to_list()
+    points = curves.filter(col(measure) > floor)
+    agents = points["agent"].unique(maintain_order=True).to_list()
     lines = {}
     # The emphasised line is drawn first, below the others.
     for agent in sorted(agents, key=lambda name: name != options.emphasis):
         look = {"linewidth": 3.0 if agent == options.emphasis else 1.4, **styles[agent]}
-        columns = shown.filter(agent=agent).select("step", measure, f"{measure}_ci95")
+        columns = points.filter(agent=agent).select("step", measure, f"{measure}_ci95")
         step, mean, half = columns.to_numpy().T
         if len(step) == 1:  # a line needs two points
             look |= {"marker": "o", "clip_on": False}
@@ -281,7 +301,7 @@ def _draw(
         text = f"no {measure}: {', '.join(map(options.text, missing))}"
         axes.text(0.98, 0.03, text, transform=axes.transAxes, ha="right", fontsize="small")
     if floor > 0 and agents:  # the means decide the limits: a band may reach down to the floor
-        means = shown[measure].to_numpy()
+        means = points[measure].to_numpy()
         axes.set_ylim(means.min() / 1.5, means.max() * 1.5)
     axes.margins(x=0)
     axes.grid(which="major", color="0.9", linewidth=0.6)
