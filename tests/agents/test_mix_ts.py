@@ -14,11 +14,7 @@ from scipy.stats import binomtest, kstest
 import clickgym
 from clickgym.agents import MixTS
 from clickgym.agents.mix_ts import DBN, DCM, PBM, UBM
-from clickgym.envs import (
-    ClickEnv,
-    DynamicBayesianModel,
-    PositionBasedModel,
-)
+from clickgym.envs import ClickEnv, DynamicBayesianModel, PositionBasedModel
 from tests.helpers.slow import slow
 from tests.reference_agents import MODELS, follow
 from tests.reference_agents.reference import Reference

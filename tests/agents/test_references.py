@@ -31,14 +31,7 @@ from clickgym.agents import (
 )
 from clickgym.envs import CascadeModel, PositionBasedModel
 from tests.helpers.registries import CLICK_AGENTS
-from tests.reference_agents import (
-    MODELS,
-    VarianceReference,
-    each_model,
-    follow,
-    make,
-    reference_of,
-)
+from tests.reference_agents import MODELS, VarianceReference, each_model, follow, make, reference_of
 
 pytestmark = pytest.mark.uncompiled
 

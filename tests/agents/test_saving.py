@@ -7,12 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from clickgym.agents import (
-    PBMUCB,
-    EpsilonGreedy,
-    Fixed,
-    TopRank,
-)
+from clickgym.agents import PBMUCB, EpsilonGreedy, Fixed, TopRank
 from tests.reference_agents import MODELS, as_plain, make
 
 

@@ -13,11 +13,7 @@ from gymnasium.spaces import MultiDiscrete
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickgym.envs.spaces import (
-    RankedList,
-    check_ranking,
-    without_repeats,
-)
+from clickgym.envs.spaces import RankedList, check_ranking, without_repeats
 from tests.helpers.click_stories import assert_uniform
 
 # checks ------------------------------------------------------------

@@ -19,13 +19,7 @@ import clickgym
 from clickgym.agents import CompiledAgent
 from clickgym.core.kernels import uncompiled
 from clickgym.core.state import Floats, Ints
-from clickgym.envs import (
-    ClickEnv,
-    Kernels,
-    Task,
-    UserModel,
-    kernel,
-)
+from clickgym.envs import ClickEnv, Kernels, Task, UserModel, kernel
 from tests.helpers.engines import assert_engines_agree
 
 pytestmark = pytest.mark.uncompiled

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 
 from clickgym.envs import PositionBasedModel, load_instance
-from clickgym.logs import (
-    ClickLog,
-    PBMEstimator,
-    check_models,
-    fit_models,
-    read_log,
-    write_tidy,
-)
+from clickgym.logs import ClickLog, PBMEstimator, check_models, fit_models, read_log, write_tidy
 from clickgym.logs.commands.options import sessions_of
 from clickgym.logs.fitting import positions_apart
 

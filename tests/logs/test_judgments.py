@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.logs import (
-    GRADED_USERS,
-    Judgments,
-    held_out_ndcg,
-    judged_instance,
-    read_judgments,
-)
+from clickgym.logs import GRADED_USERS, Judgments, held_out_ndcg, judged_instance, read_judgments
 from tests.helpers.judged import judged, ndcg, with_test
 
 pytestmark = pytest.mark.uncompiled

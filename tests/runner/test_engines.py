@@ -18,11 +18,7 @@ import clickgym
 from clickgym.agents import Agent, CompiledAgent, Fixed, LinearTS, TopRank
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel, uncompiled
-from clickgym.envs import (
-    ClickEnv,
-    PiecewiseStationaryModel,
-    PositionBasedModel,
-)
+from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel
 from tests.helpers.engines import (
     Recorder,
     assert_engines_agree,

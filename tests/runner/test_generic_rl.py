@@ -13,9 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import (
-    TimeLimit,
-)
+from gymnasium.wrappers import TimeLimit
 
 import clickgym
 from clickgym.agents import DQN, PPO

@@ -18,11 +18,7 @@ from gymnasium.wrappers import (
 
 import clickgym
 import clickgym.logs
-from clickgym.envs import (
-    ItemByItem,
-    ScoresAction,
-    SessionError,
-)
+from clickgym.envs import ItemByItem, ScoresAction, SessionError
 
 BEST = [0, 1]
 USERS = {"attraction": [0.7, 0.6, 0.2, 0.1], "examination": [1.0, 0.5]}
