@@ -119,6 +119,7 @@ def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
     assert play_tasks("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
 
 
+@pytest.mark.uncompiled
 def test_loss_is_the_measure_of_the_task(tmp_path):
     """The loss of this task is measured in bad lists, not in clicks."""
     task = next(task for task in all_tasks() if task.measure == "violations")

@@ -139,6 +139,7 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
 
 
+@pytest.mark.uncompiled
 @pytest.mark.usefixtures("undrawn")
 def test_the_command_counts_no_more_positions_than_can_be_searched(tmp_path, printed, monkeypatch):
     """The largest query decides: with 6 items it has 30 lists of two. The other query has 24 lists

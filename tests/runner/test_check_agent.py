@@ -17,8 +17,9 @@ from clickgym.envs import kernel
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
 from tests.helpers.slow import slow
 
-# One agent of each kind of observation; the slow tests check all.
-TYPICAL = ("CascadeTS", "UBMLinUCB", "CascadeVI")
+# One agent of each kind of observation, with kernels that other tests compile; the slow tests check
+# all.
+TYPICAL = ("TopRank", "LinearTS", "CascadeVI")
 EVERY = [*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
 
 

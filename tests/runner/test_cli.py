@@ -124,9 +124,11 @@ def test_an_error_of_a_command_is_a_line(error, code, words, monkeypatch, capsys
     assert words in line
 
 
+@pytest.mark.uncompiled
+@pytest.mark.usefixtures("undrawn")
 def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     words = "run PBMRank-v0 PBMRank-v0:reward=any_click --agents TopRank Random -a Oracle --seed 3"
-    words += " --instances yandex-9 yandex-990 --horizon 1e3 --runs 2 --metrics ndcg any_click"
+    words += " --instances yandex-9 yandex-990 --horizon 200 --runs 2 --metrics ndcg any_click"
     words += f" --out {tmp_path / 'out'}"
     assert main(words.split()) == 0
     results = clickgym.Results(tmp_path / "out")
@@ -135,10 +137,10 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     assert [*config.agents] == ["TopRank", "Random", "Oracle"]
     assert [*config.instances] == ["yandex-9", "yandex-990"]
     assert config.metrics == ["ndcg", "any_click"]
-    assert (config.horizon, config.seed) == (1000, 3)
-    assert len(results.frame.filter(step=1000)) == 2 * 3 * 2 * 2
+    assert (config.horizon, config.seed) == (200, 3)
+    assert len(results.frame.filter(step=200)) == 2 * 3 * 2 * 2
     out, err = capsys.readouterr()
-    assert {"1,000", "2"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
+    assert {"200", "2"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
     assert len(re.findall(r" ± .* [\d.]+ [nµ]s *$", out, flags=re.MULTILINE)) == 6
     assert max(map(len, re.findall(r".+ [nµ]s", out))) <= 100
     assert "\x1b" not in out + err

@@ -103,15 +103,15 @@ def test_checkpoints_and_chunks_change_nothing(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "whole", "turns"),
-    [("TopRank", engine, {500: engine, 700: engine}) for engine in ("compiled", "python")]
-    + [("BatchRank", "auto", {199: "compiled", 200: "python", 201: "compiled"})],
+    ("whole", "turns"),
+    [(engine, {500: engine, 700: engine}) for engine in ("compiled", "python")]
+    + [("auto", {199: "compiled", 200: "python", 201: "compiled"})],
 )
-def test_runs_continue_one_another(name, whole, turns):
+def test_runs_continue_one_another(whole, turns):
     """A second run continues from the agent's state and, without a seed, from the state of the
     environment's generator.
     """
-    agents, envs = [make(name, PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
+    agents, envs = [make("TopRank", PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
     clickgym.run(agents[0], envs[0], sum(turns), seed=3, engine=whole)
     for seed, (n_sessions, engine) in zip((3, None, None), turns.items(), strict=False):
         clickgym.run(agents[1], envs[1], n_sessions, seed=seed, engine=engine)
@@ -403,7 +403,7 @@ def test_interrupt_leaves_agent_and_environment_consistent(engine):
     """After Ctrl-C between chunks, agent and environment are in the same state as after a run of
     exactly the sessions played so far, and both can continue.
     """
-    agent, env, played = make("BatchRank", PBM), ClickEnv(PBM), []
+    agent, env, played = make("TopRank", PBM), ClickEnv(PBM), []
 
     def interrupt(sessions: int) -> None:
         played.append(sessions)
@@ -414,7 +414,7 @@ def test_interrupt_leaves_agent_and_environment_consistent(engine):
         run_reporting(agent, env, 10**7, seed=0, engine=engine, on_chunk=interrupt)
     n = sum(played)
     assert 0 < n < 10**7
-    twin, twin_env = make("BatchRank", PBM), ClickEnv(PBM)
+    twin, twin_env = make("TopRank", PBM), ClickEnv(PBM)
     clickgym.run(twin, twin_env, n, seed=0, engine="compiled")
     assert state_of(agent, env) == state_of(twin, twin_env)
     assert env.steps == twin_env.steps == n

@@ -161,7 +161,9 @@ def test_click_model_that_fails():
     assert re.fullmatch(wanted, told[0])
 
 
-@pytest.mark.parametrize("engine", ["compiled", "python"])
+@pytest.mark.parametrize(
+    "engine", ["compiled", pytest.param("python", marks=pytest.mark.uncompiled)]
+)
 def test_users_who_fail_between_two_sessions_are_named(monkeypatch, engine):
     """The message blames the users, not the agent whose list was shown last."""
     users = ContextualModel(PositionBasedModel([0] * 2, [1.0]), [[0.5], [0.4]], theta=[0.9])

@@ -226,6 +226,7 @@ def test_ppo_learns_and_continues() -> None:
     assert torch.get_num_threads() == threads
 
 
+@pytest.mark.uncompiled
 def test_reward_and_cutoff_reach_the_streams() -> None:
     """Regret is measured against the reference list, which earns less than the best list with this
     cutoff.

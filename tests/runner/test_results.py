@@ -16,6 +16,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.agents import EpsilonGreedy
+from clickgym.core.kernels import uncompiled
 from clickgym.envs import load_instance
 from clickgym.envs.result import HOW_PLAYED
 
@@ -30,7 +31,7 @@ def sweep(out, **changed):
     """Return the numbers of a small sweep over everything, in one thread, with some arguments
     changed.
     """
-    arguments = {"horizon": 300, "seed": 5, "checkpoints": [10, 300], "n_jobs": 1, **ALL, **changed}
+    arguments = {"horizon": 100, "seed": 5, "checkpoints": [10, 100], "n_jobs": 1, **ALL, **changed}
     envs, agents = arguments.pop("envs"), arguments.pop("agents")
     return clickgym.sweep(envs, agents, out=out, **arguments).frame
 
@@ -64,7 +65,8 @@ def files_of(folder):
 def whole(tmp_path_factory):
     """The folder of one sweep over everything."""
     folder = tmp_path_factory.mktemp("whole") / "out"
-    sweep(folder)
+    with uncompiled():
+        sweep(folder)
     return folder
 
 
@@ -88,7 +90,7 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
         *("config.json", "runs", "results.parquet", "summary.csv", "regret.png", "regret.svg")
     }
     config = json.loads((tmp_path / "config.json").read_text())
-    assert (config["versions"]["clickgym"], config["horizon"]) == (clickgym.__version__, 300)
+    assert (config["versions"]["clickgym"], config["horizon"]) == (clickgym.__version__, 100)
 
 
 def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played, printed):
@@ -100,7 +102,7 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
     assert "not finished: 21." in report
     assert "not finished: 9." in printed(["report", str(out), "-a", AGENTS[0]])
     assert "not finished: 3." in printed(["report", str(out), "-a", AGENTS[0], "-e", ENVS[0]])
-    assert polars.read_parquet(out / "results.parquet").filter(step=300).height == 3
+    assert polars.read_parquet(out / "results.parquet").filter(step=100).height == 3
     played.at_most = None
     assert_frame_equal(sweep(out), numbers(whole))
     assert played.count == 2 + 24  # two of the three that one call plays were lost
@@ -120,8 +122,8 @@ def test_a_report_of_two_folders_writes_into_none(whole, tmp_path, printed):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"horizon": 400, "checkpoints": [10, 400]}, "horizon is 300, not 400"),
-        ({"checkpoints": [300]}, "checkpoints is [10, 300], not [300]"),
+        ({"horizon": 400, "checkpoints": [10, 400]}, "horizon is 100, not 400"),
+        ({"checkpoints": [100]}, "checkpoints is [10, 100], not [100]"),
         ({"metrics": ["ndcg"]}, "metrics is [], not ['ndcg']"),
         ({"seed": 6}, "seed is 5, not 6"),
     ],
@@ -160,7 +162,7 @@ def test_a_label_that_stands_for_something_else(tmp_path):
 def test_what_cannot_be_compared_needs_a_new_folder(tmp_path):
     unknown = {"mine": lambda **sizes: EpsilonGreedy(**sizes), "other": "Random"}
     sweep(tmp_path, **FIRST | {"agents": unknown})
-    assert numbers(tmp_path).filter(step=300).height == 4
+    assert numbers(tmp_path).filter(step=100).height == 4
     with pytest.raises(ValueError, match=r"mine needs another label, because .* module:Class"):
         sweep(tmp_path, **FIRST | {"agents": unknown})
 
@@ -182,7 +184,7 @@ def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played):
     folder = shutil.copytree(whole, tmp_path / "out")
     [file] = files_of(folder)
     file.write_bytes(file.read_bytes()[:-40])
-    assert numbers(folder).filter(step=300).height == 23
+    assert numbers(folder).filter(step=100).height == 23
     assert_frame_equal(sweep(folder), numbers(whole))
     assert played.count == 1
 
@@ -221,7 +223,7 @@ def test_what_cannot_be_joined(whole, tmp_path):
         ValueError, match=r"b cannot be shown in one table with .*a: agent mine needs another"
     ):
         numbers(whole, a, b)
-    sweep(b, **FIRST, checkpoints=[300], overwrite=True)
+    sweep(b, **FIRST, checkpoints=[100], overwrite=True)
     with pytest.raises(
         ValueError, match=r"b cannot be shown in one table with .*whole.*: checkpoints is \["
     ):

@@ -15,13 +15,14 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.agents.agent import UnsuitedError
+from clickgym.core.kernels import uncompiled
 from clickgym.envs import CascadeModel, ClickEnv, QueryUsers, list_instances
 from clickgym.runner.store import run_seed
 from tests.helpers.slow import slow
 from tests.runner.conftest import AGENT
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 
 
 def numbers(*arguments, **options):
@@ -32,7 +33,8 @@ def numbers(*arguments, **options):
 @pytest.fixture(scope="module")
 def reference():
     """Return the numbers of an uninterrupted sweep in one thread."""
-    return numbers(ENVS, AGENTS, 1000, 3, seed=5, n_jobs=1)
+    with uncompiled():
+        return numbers(ENVS, AGENTS, 200, 3, seed=5, n_jobs=1)
 
 
 # --------------------------------------------------------------------- what must not change numbers
@@ -40,10 +42,10 @@ def reference():
 
 def test_order_and_workers_change_nothing(reference):
     """Other agents and additional runs do not change the numbers either, but another seed does."""
-    table = numbers(ENVS[::-1], ["Oracle", *AGENTS[::-1]], 1000, 4, seed=5, n_jobs=2)
+    table = numbers(ENVS[::-1], ["Oracle", *AGENTS[::-1]], 200, 4, seed=5, n_jobs=2)
     same = table.filter(polars.col("agent").is_in(AGENTS) & (polars.col("run") < 3))
     assert_frame_equal(*(one.sort("env", "agent", "run", "step") for one in (same, reference)))
-    assert not numbers(ENVS, AGENTS, 1000, 3, seed=6)["clicks"].equals(reference["clicks"])
+    assert not numbers(ENVS, AGENTS, 200, 3, seed=6)["clicks"].equals(reference["clicks"])
     keys = [(seed, name, run) for seed in (0, 1) for name in ("a", "b") for run in range(50)]
     assert len({run_seed(*key) for key in keys}) == len(keys)
     assert run_seed(7, "yandex-9982", 3) == 3284603552
@@ -53,7 +55,7 @@ def test_order_and_workers_change_nothing(reference):
 def test_a_backend_of_joblib_plays_all_pairs(reference):
     """The backend can be one that a user sets around a sweep, for example Dask's."""
     with joblib.parallel_config("threading", n_jobs=2):
-        assert_frame_equal(numbers(ENVS, AGENTS, 1000, 3, seed=5, n_jobs=None), reference)
+        assert_frame_equal(numbers(ENVS, AGENTS, 200, 3, seed=5, n_jobs=None), reference)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
@@ -141,7 +143,6 @@ def test_shipped_stands_for_all_real_queries():
 USERS = QueryUsers([CascadeModel([p, 0.1, 0.3], 2) for p in (0.5, 0.05, 0.9)], 20)
 
 
-@pytest.mark.uncompiled
 def test_runs_enumerate_the_queries(tmp_path):
     """All agents play the same queries, and intervals are over the queries. Other environments have
     no queries.
