@@ -67,11 +67,12 @@ FIRST = {
 }
 """The first programs of `examples/README.md`, in its order, and a part of what they print."""
 SHORTER = {
+    r'\["PBM", "DBN"\]': '["PBM"]',
     r"\b10_000": "100",
     r"\b20_480": "512",
     r"\b20_000": "200",
     r"\[0, 5_000, 12_000\]": "[0, 50, 120]",
-    r"\b5_000": "300",
+    r"\b5_000": "100",
     r"runs=\d": "runs=2",
     r"\b2_000": "600",
     r"n_trials=\d": "n_trials=1",
@@ -209,11 +210,18 @@ SMALLER = {
     '("PDGD:eta=0.1", "DBGD", "LinearTS", "C2UCB:alpha=0.1")': '("PDGD:eta=0.1",)',
     "agents, 1000, 10, instances": "agents, 100, 2, instances",
     "checkpoints=range(100, 1001, 100)": "checkpoints=range(10, 101, 10)",
+    "starts=[0, 5_000]": "starts=[0, 50]",
+    "horizon=20_000, runs=5": "horizon=200, runs=2",
+    "horizon=10_000, runs=5": "horizon=100, runs=2",
+    "env, 10_000, seed=0": "env, 500, seed=0",
     "20_000, seed=0": "2_000, seed=0",
+    "100_000, seed=0": "1_000, seed=0",
+    "10_000, 5)": "200, 2)",
     "n_trials=30": "n_trials=2",
     "10_000, runs, instances": "100, runs, instances",
+    "runs=20, seed": "runs=2, seed",
     "runs=100, seed": "runs=3, seed",
-    "100_000,\n    5,": "1_000, 2,",
+    "100_000,\n    5,": "300, 2,",
     "10**4,\n    5,": "100, 2,",
 }
 
@@ -233,8 +241,6 @@ ELSEWHERE = {
 """Pages whose code other tests run."""
 EXACT = ("agents", "own_agent", "contextual", "environments", "logs")
 """Pages that show exactly what their programs print."""
-LONG = ("first_comparison", "contextual")
-"""Pages whose programs take many sessions, with agents that other tests compile."""
 PAGES = [
     page
     for page in [
@@ -249,8 +255,8 @@ PAGES = [
 @pytest.mark.uncompiled
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[pytest.mark.compiled] * (page in LONG)) for page in PAGES],
+    "page",  # the contextual one shows what many sessions give
+    [pytest.param(page, marks=[pytest.mark.compiled] * (page == "contextual")) for page in PAGES],
 )
 def test_code_of_a_page_runs(page, program, tmp_path, monkeypatch):
     """A block that begins with the name of a file is written to that file; the other blocks

@@ -3,7 +3,6 @@ code behind the labels.
 """
 
 import importlib
-import subprocess
 import sys
 
 import polars
@@ -113,20 +112,20 @@ EDITS = {
 """Edits of the script, by the message that each one causes."""
 
 
-def test_of_a_script_the_class_counts(tmp_path):
+def test_of_a_script_the_class_counts(program, tmp_path):
     """In a script, only the class and the names in its text count, so the script may later ask for
     more runs.
     """
 
     def play(*edit):
         (tmp_path / "study.py").write_text(SCRIPT.replace(*edit))
-        command = [sys.executable, "study.py"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        return program(tmp_path / "study.py", folder=tmp_path)
 
-    assert play("", "").stdout == "1\n"
+    assert play("", "") == "1\n"
     for what, edit in EDITS.items():
-        assert what in play(*edit).stderr.splitlines()[-1]
-    assert play("RUNS = 1", "RUNS = 2").stdout == "2\n"
+        with pytest.raises(ValueError, match=what):
+            play(*edit)
+    assert play("RUNS = 1", "RUNS = 2") == "2\n"
 
 
 def test_a_notebook_has_no_file(tmp_path, monkeypatch):
