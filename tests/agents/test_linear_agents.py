@@ -94,7 +94,7 @@ def test_a_cold_start_shows_every_list_of_equal_norms_alike(name):
     if "examination" in told:
         told["examination"] = told["examination"][(slice(2),) * told["examination"].ndim]
     shown = []
-    for seed in range(1200):
+    for seed in range(600):
         agent = CONTEXTUAL_AGENTS[name](4, 2, n_features=6, seed=seed, **told)
         shown.append(tuple(agent.rank({"features": features}).tolist()))
     assert_uniform(shown, itertools.permutations(range(4), 2))

@@ -123,9 +123,9 @@ def test_equal_seeds_give_equal_digits():
     agent does not change.
     """
     state = torch.random.get_rng_state()
-    first = clickgym.run("NeuralGreedy", WORLD, 600, seed=3)
+    first = clickgym.run("NeuralGreedy", WORLD, 300, seed=3)
     assert torch.equal(torch.random.get_rng_state(), state)
     torch.rand(5)
-    second = clickgym.run("NeuralGreedy", WORLD, 600, seed=3)
+    second = clickgym.run("NeuralGreedy", WORLD, 300, seed=3)
     assert second.regret.tolist() == first.regret.tolist()
-    assert clickgym.run("NeuralGreedy", WORLD, 600, seed=4).regret[-1] != first.regret[-1]
+    assert clickgym.run("NeuralGreedy", WORLD, 300, seed=4).regret[-1] != first.regret[-1]

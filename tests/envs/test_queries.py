@@ -98,8 +98,9 @@ def test_other_episodes_draw_their_query_and_all_draw_the_order():
     assert len({env.reset(seed=3 * i)[1]["optimal_ranking"].tobytes() for i in range(40)}) > 2
 
 
-@pytest.mark.parametrize("split", ["train", "valid", "test", "real"])
-@pytest.mark.parametrize("n_positions", [5, 3])
+@pytest.mark.parametrize(
+    ("split", "n_positions"), [("train", 3), ("valid", 5), ("test", 3), ("real", 5)]
+)
 def test_agents_are_told_the_mean_of_the_training_split(split, n_positions):
     train = load_instance("queries").model("QueryUsers of PBM").models
     mean = np.mean([model.parameters.examination for model in train], axis=0)[:n_positions]

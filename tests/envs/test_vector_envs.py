@@ -147,7 +147,7 @@ FEW = {
         pytest.param("PBMRank-v0", "clicks", None, marks=pytest.mark.compiled, id="compiled"),
         *((env_id, None, 2) for env_id in default_ids("Contextual")),
         ("ContextualDBNRank-v0", "clicks", 2),  # the best list of each session is searched
-        *((env_id, None, None) for env_id in default_ids("Memory", "Queries")),
+        *((env_id, None, None) for env_id in (*default_ids("Memory"), "QueriesDBNRank-v0")),
     ],
 )
 def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):

@@ -281,12 +281,12 @@ def test_metrics_in_a_sweep(tmp_path):
     """
     env, _ = with_test(tmp_path)
     options = {"instances": [tmp_path / "judged.json"], "n_jobs": 1}
-    options |= {"metrics": JUDGED, "checkpoints": [100], "out": tmp_path / "out"}
-    for runs in (1, 6):  # the runs after the first are played together
-        results = clickgym.sweep(["ContextualDBNRank-v0"], ["PDGD"], 200, runs, **options)
-    last = results.rows.filter(step=200)
+    options |= {"metrics": JUDGED, "checkpoints": [50], "out": tmp_path / "out"}
+    for runs in (1, 4):  # the runs after the first are played together
+        results = clickgym.sweep(["ContextualDBNRank-v0"], ["PDGD"], 100, runs, **options)
+    last = results.rows.filter(step=100)
     for row in last.iter_rows(named=True):
-        alone = clickgym.run("PDGD", env, 200, seed=row["seed"], metrics=JUDGED)
+        alone = clickgym.run("PDGD", env, 100, seed=row["seed"], metrics=JUDGED)
         assert [row[metric] for metric in JUDGED] == [alone.metrics[m][-1] for m in JUDGED]
     assert last["held_out_ndcg@3"].n_unique() > 1
     for metric, divisor in (("ndcg@2", 200), ("held_out_ndcg@3", 1)):
