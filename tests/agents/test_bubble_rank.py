@@ -4,8 +4,6 @@ worse than the initial one.
 
 from __future__ import annotations
 
-import itertools
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ import clickgym
 from clickgym.agents import TopRank
 from clickgym.agents.bubble_rank import BubbleRank
 from clickgym.envs import CascadeModel, ClickEnv, DependentClickModel, PositionBasedModel
-from tests.helpers.click_stories import assert_uniform
 from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
@@ -44,13 +41,7 @@ def test_a_threshold_that_is_met_exactly():
 
 
 def test_the_initial_list():
-    """Without an initial list, all lists are equally likely; K ids are completed by the other items
-    in random order; L ids are used as given.
-    """
-    assert_uniform(
-        (tuple(BubbleRank(3, 2, seed=seed).state.base.tolist()) for seed in range(3000)),
-        itertools.permutations(range(3)),
-    )
+    """K ids are completed by the other items in random order; L ids are used as given."""
     some = [
         BubbleRank(5, 3, initial=[4, 0, 2], seed=seed).state.base.tolist() for seed in range(40)
     ]

@@ -76,6 +76,8 @@ class ExpectsAnyClickLess(PositionBasedModel):
 
 
 class WorstFirst(PositionBasedModel):
+    """A click model whose `optimal_ranking` is the worst list."""
+
     def _places(self, reward, cutoff):
         return np.arange(self.n_items)[-cutoff:]
 

@@ -71,24 +71,6 @@ def test_every_step_returns_fresh_arrays():
 # randomness --------------------------------------------------------
 
 
-def stream(env, n_steps=40):
-    return [env.step([0, 1, 2])[0].tolist() for _ in range(n_steps)]
-
-
-def test_a_seed_fixes_the_stream_and_no_seed_continues_it():
-    env, other = (gym.make("PBMRank-v0", **arguments_of("PBMRank-v0", 6, 3)) for _ in range(2))
-    env.reset(seed=7)
-    first = stream(env)
-    other.reset(seed=7)
-    assert stream(other) == first
-    env.reset(seed=7)
-    assert stream(env) == first
-    env.reset()
-    assert stream(env) != first
-    env.reset(seed=8)
-    assert stream(env) != first
-
-
 @pytest.mark.parametrize("seed", [0, 1, 42])
 def test_seed_shared_with_an_agent(seed):
     """⚠ With Gymnasium's own seeding, the clicks would depend on the random numbers that chose the

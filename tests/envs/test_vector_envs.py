@@ -33,32 +33,6 @@ def structure(value):
     return value.shape, value.dtype
 
 
-# law ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("env_id", "reward", "cutoff"), OF_IDS)
-def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
-    envs = make(env_id, reward=reward, cutoff=cutoff)
-    model = envs.unwrapped.model.epochs[0]
-    _, infos = envs.reset(seed=0)
-    best = model.optimal_ranking(reward, cutoff)
-    optimum = model.expected_reward(best, reward, cutoff)
-    assert infos["optimal_ranking"].tolist() == [best.tolist()] * B
-    assert infos["optimal_reward"].tolist() == [optimum] * B
-    envs.action_space.seed(0)
-    for _ in range(50):
-        actions = envs.action_space.sample()
-        clicks, rewards, terminations, truncations, infos = envs.step(actions)
-        values = [model.expected_reward(action, reward, cutoff) for action in actions]
-        assert infos["expected_reward"].tolist() == values
-        assert infos["regret"].tolist() == [optimum - value for value in values]
-        assert infos["optimal_reward"].tolist() == [optimum] * B
-        assert not terminations.any()
-        assert not truncations.any()
-        paid = clicks[:, :cutoff].sum(axis=1)
-        assert rewards.tolist() == (paid if reward == "clicks" else paid > 0).tolist()
-
-
 # Gymnasium's conventions -------------------------------------------
 
 

@@ -17,6 +17,7 @@ from clickgym.cli import main
 from clickgym.core.kernels import kernel
 from clickgym.envs import ClickEnv, ContextualModel, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
+from tests.envs.test_check_click_model import WorstFirst
 from tests.helpers.engines import chunks_of
 
 PBM = PositionBasedModel([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
@@ -180,13 +181,6 @@ def test_users_who_fail_between_two_sessions_are_named(monkeypatch, engine):
     with pytest.raises(SessionError, match=told) as caught:
         clickgym.run(Random(2, 1, seed=1), env, 10_000, seed=0, engine=engine)
     assert not isinstance(caught.value, clickgym.AgentError)
-
-
-class WorstFirst(PositionBasedModel):
-    """A click model whose `optimal_ranking` is the worst list."""
-
-    def _places(self, reward, cutoff):
-        return np.arange(self.n_items)[::-1][:cutoff]
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

@@ -5,7 +5,6 @@ code behind the labels.
 import importlib
 import sys
 
-import polars
 import pytest
 
 import clickgym
@@ -154,22 +153,6 @@ def test_users_are_told_apart_by_their_numbers(tmp_path):
     sweep(tmp_path, ["Random"], 2, instances=[toy(0.1)])
     with pytest.raises(ValueError, match=r"instance toy needs another label, because .* Inst"):
         sweep(tmp_path, ["Random"], instances=[toy(0.2)])
-
-
-def test_a_sweep_returns_what_was_asked_and_its_folder_grows(tmp_path):
-    """The call returns only the agents and runs that were asked for. The folder's report contains
-    all of them, in one fixed order.
-    """
-    sweep(tmp_path, ["Random", "EpsilonGreedy"], 2)
-    few = sweep(tmp_path, ["Random"], 1)
-    more = sweep(tmp_path, ["Random", "TopRank"], 3)
-    rows = clickgym.Results(tmp_path).rows.filter(step=10)
-    assert few.rows.filter(step=10)["agent", "run"].rows() == [("Random", 0)]
-    assert more.names("agent") == ["Random", "TopRank"]
-    counts = rows.group_by("agent", maintain_order=True).len().rows()
-    assert counts == [("Random", 3), ("EpsilonGreedy", 2), ("TopRank", 3)]
-    assert clickgym.Results(tmp_path).n_missing == 0
-    assert polars.read_parquet(tmp_path / "results.parquet").equals(clickgym.Results(tmp_path).rows)
 
 
 @pytest.mark.parametrize(

@@ -276,9 +276,7 @@ def test_a_metric_of_ones_own_in_a_later_process(tmp_path, monkeypatch):
 
 
 def test_metrics_in_a_sweep(tmp_path):
-    """Metrics of a sweep are stored and resumed exactly as in single runs. In the table, nDCG is a
-    mean over all sessions; nDCG on held-out queries is its value at the end.
-    """
+    """Metrics of a sweep are stored and resumed exactly as in single runs."""
     env, _ = with_test(tmp_path)
     options = {"instances": [tmp_path / "judged.json"], "n_jobs": 1}
     options |= {"metrics": JUDGED, "checkpoints": [50], "out": tmp_path / "out"}
@@ -289,5 +287,3 @@ def test_metrics_in_a_sweep(tmp_path):
         alone = clickgym.run("PDGD", env, 100, seed=row["seed"], metrics=JUDGED)
         assert [row[metric] for metric in JUDGED] == [alone.metrics[m][-1] for m in JUDGED]
     assert last["held_out_ndcg@3"].n_unique() > 1
-    for metric, divisor in (("ndcg@2", 200), ("held_out_ndcg@3", 1)):
-        assert results.table()[metric].item() == pytest.approx(last[metric].mean() / divisor)

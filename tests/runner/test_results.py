@@ -75,12 +75,13 @@ def whole(tmp_path_factory):
 
 @pytest.mark.parametrize("key", ALL)
 def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
-    """A folder that grew in two calls has the same numbers as one sweep, and repeating the call
-    plays no run.
+    """A folder that grew in two calls has the same numbers as one sweep, and repeating a call plays
+    no run and returns only what the call asks for.
     """
-    sweep(tmp_path, **{key: FIRST[key]})
+    first = sweep(tmp_path, **{key: FIRST[key]})
     assert_frame_equal(sweep(tmp_path), numbers(whole))
     assert_frame_equal(sweep(tmp_path), numbers(whole))
+    assert_frame_equal(sweep(tmp_path, **{key: FIRST[key]}), first)
     assert played.count == 24
     assert_frame_equal(numbers(tmp_path), numbers(whole))
     assert_frame_equal(
