@@ -10,6 +10,8 @@ import pytest
 
 from tests.helpers.pages import blocks, commands, page, squeezed
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 FIRST, IDEA = page("docs/first_comparison"), page("docs/idea_to_table")
 (AGENT,) = (code for code in blocks(FIRST, "python") if "class " in code)
 SCRIPT = "".join(code for code in blocks(FIRST, "python") if code != AGENT)
@@ -63,7 +65,7 @@ def test_from_an_idea_to_a_table_in_few_sessions(at_work, printed):
     assert "HalfSeen" in printed(small(REPEAT), 100)
     for script in IDEA_SCRIPTS:
         exec(script, {})
-    assert (at_work / "figure.pdf").read_bytes().startswith(b"%PDF")
+    assert (at_work / "figure.pdf").exists()
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ FAST = ["lagree2016_theorem6", "li2019_nonstationary_figure2", "zoghi2017_figure
 MARKS = {name: [pytest.mark.uncompiled] for name in FAST} | {"he2020_figure3": []}
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=MARKS.get(name, pytest.mark.slow)) for name in NAMES]
 )

@@ -26,7 +26,7 @@ from tests.helpers.engines import Recorder
 from tests.helpers.judged import ndcg, with_test
 from tests.reference_agents import MODELS, make
 
-pytestmark = pytest.mark.uncompiled
+pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150

@@ -14,7 +14,7 @@ import pytest
 import clickgym
 from clickgym.runner.reports.table import format_table
 
-pytestmark = pytest.mark.uncompiled
+pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 
 T = 300
 

@@ -10,6 +10,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.agents import FrozenPolicy
+from clickgym.core.kernels import uncompiled
 from clickgym.core.text import regret_text
 from clickgym.envs import CascadeModel, PiecewiseStationaryModel
 from clickgym.runner.reports import figures
@@ -28,10 +29,11 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def returned(folder):
     metrics = ["ndcg", "any_click"]
-    with pytest.MonkeyPatch.context() as patch:  # what draws is another test's
+    # what draws is another test's, and so are compiled kernels
+    with pytest.MonkeyPatch.context() as patch, uncompiled():
         patch.setattr(figures, "figure_bytes", lambda *_, **__: b"")
         return clickgym.sweep(
-            ENVS, AGENTS, 2000, 3, out=folder, instances=INSTANCES, metrics=metrics
+            ENVS, AGENTS, 500, 3, out=folder, instances=INSTANCES, metrics=metrics
         )
 
 
@@ -88,7 +90,7 @@ def test_panels_curves_and_metrics(returned):
     rows = {row["agent"]: row for row in table.iter_rows(named=True)}
     for line, band in zip(figure.axes[1].lines, figure.axes[1].collections, strict=True):
         mean, half = (rows[line.get_label()][key] for key in ("regret", "regret_ci95"))
-        heights = [y for x, y in band.get_paths()[0].vertices if x == 2000]
+        heights = [y for x, y in band.get_paths()[0].vertices if x == 500]
         low = max(mean - half, figures.FLOOR)
         assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
 
@@ -134,6 +136,7 @@ def test_emphasis_names_and_width(returned):
         results.plot(measures=["regrets"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_dashed_lines_where_users_change(tmp_path):
     """Dashed lines are drawn for a sweep in memory and for one read from its folder. Lines beyond
     the axes are left out.
@@ -182,7 +185,7 @@ def test_paired_curves(returned):
     assert ends == pytest.approx(dict(table.select("agent", "difference").iter_rows()))
     for line, band in zip(axes.lines, axes.collections, strict=True):
         (row,) = table.filter(agent=line.get_label()).iter_rows(named=True)
-        heights = [y for x, y in band.get_paths()[0].vertices if x == 2000]
+        heights = [y for x, y in band.get_paths()[0].vertices if x == 500]
         assert (max(heights) - min(heights)) / 2 == pytest.approx(row["difference_ci95"])
 
 
@@ -210,7 +213,7 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     numbers.
     """
     out = printed(["report", str(folder), "--reference", "Random"])
-    assert {"2,000", "2", "3"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
+    assert {"500", "2", "3"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
     assert re.search(r"difference +worst +median +reward +ndcg +any_click +time", out)
     for note in ("Reward, ndcg, any_click and time are per session", "Differences to Random are"):
         assert note in out
@@ -340,6 +343,8 @@ def first_items(observation):
     return [0, 1, 2, 3, 4]
 
 
+@pytest.mark.uncompiled
+@pytest.mark.usefixtures("undrawn")
 def test_policies_that_did_not_learn_are_named(tmp_path):
     """Frozen policies are named whatever their label, for single runs and for a folder, next to
     agents that learned.

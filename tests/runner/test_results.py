@@ -110,13 +110,6 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
     assert "not finished" not in printed(["report", str(out)])
 
 
-def test_a_report_of_two_folders_writes_into_none(whole, tmp_path, printed):
-    sweep(tmp_path, **FIRST | {"agents": ["CascadeTS"]})
-    before = {path: path.read_bytes() for path in whole.glob("*.*")}
-    assert "No files" in printed(["report", str(whole), str(tmp_path)])
-    assert {path: path.read_bytes() for path in whole.glob("*.*")} == before
-
-
 # ---------------------------------------------------------------------------- another sweep
 
 
@@ -200,7 +193,7 @@ def test_runs_of_other_fields_are_named_in_a_line(whole, tmp_path):
 
 def test_a_report_joins_folders(whole, tmp_path, printed):
     """The folders hold other agents, or other seeds of the same agents, whose runs count as further
-    runs. No run is counted twice.
+    runs. No run is counted twice, and the report is written only into another folder.
     """
     a, b, c = (tmp_path / name for name in "abc")
     sweep(a, agents=AGENTS[:1])
@@ -208,6 +201,7 @@ def test_a_report_joins_folders(whole, tmp_path, printed):
     both = numbers(whole).with_columns(polars.col("agent").replace("Random", "Rnd"))
     order = ["env", "instance", "agent", "run", "step"]
     assert_frame_equal(numbers(a, b, a).sort(order), both.sort(order))
+    assert "No files" in printed(["report", str(a), str(b)])
     assert "TopRank" in printed(["report", str(a), str(b), "--out", str(tmp_path / "both")])
     assert (tmp_path / "both" / "summary.csv").exists()
     sweep(c, seed=6)
