@@ -223,12 +223,12 @@ CALLS = {
     "log is 5; expected a ClickLog": lambda: logs.PBMEstimator().fit(5),
     "unknown query 'p' .available: q": lambda: LOG.of_query("p"),
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
-    "expected 2 or more, because some are held out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
+    "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
     "has no rows": lambda: logs.read_log({name: [] for name in ROW}),
     "item and query are both read from the column 'query'": lambda: logs.read_log(
         ROW, columns={"item": "query"}
     ),
-    "the frame: no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
+    "the frame has no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
     "sessions begin at position 2; expected 0 or 1": lambda: logs.read_log({**ROW, "query": ["q"]}),
     "items have features, which a click log": lambda: logs.record(
         linear(), ClickEnv(contextual()), 9

@@ -37,10 +37,12 @@ __all__ = [
 ]
 __version__ = version("clickgym")
 
-if not TYPE_CHECKING:  # for a type checker, any name would exist
+if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> object:
-        """Load what needs data frames at its first use: they take as long as all else together."""
+        """Import `Results` and `sweep` at their first use. They load Polars, which takes as long to
+        import as the rest of clickgym.
+        """
         if name == "Results":
             from .runner.results import Results
 

@@ -1,4 +1,4 @@
-"""The command `clickgym`, also as ``python -m clickgym``."""
+"""Entry point of ``python -m clickgym``, which runs the command ``clickgym``."""
 
 import sys
 

@@ -1,7 +1,8 @@
-"""Command line: a table of commands, each imported when it is called, and one-line messages for
-their errors.
+"""The command line: the table of all commands, their help texts, and one-line messages for their
+errors.
 
-A command is a function that parses its options, calls one Python function, and prints.
+A command is a function that parses its options, calls one Python function and prints the result.
+The module of a command is imported only when the command is called.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .runner.console import error_console
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 USAGE_ERROR: Any = typer.BadParameter.__base__
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-"""A change of colour, as in the warnings of Gymnasium."""
+"""An escape sequence that changes the colour of text, as in Gymnasium's warnings."""
 SECTIONS = {
     "Compare algorithms": {
         "run": (
@@ -72,14 +73,16 @@ SECTIONS = {
         ),
     },
 }
-"""The commands, in the sections and in the order of the help text. Each has a function, which is
-imported when the command is called, and a line of help.
+"""The commands by section, in the order of the help text. A command has the import path of its
+function and a line of help.
 """
 COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 
 
 class _Commands(TyperGroup):
-    """All commands. The help text imports none of them: each is imported when it is called."""
+    """The group of all commands. A command is imported when it is called; the help text imports no
+    command.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -91,7 +94,7 @@ class _Commands(TyperGroup):
         return [*COMMANDS]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands, section by section, and then the options."""
+        """Write the commands section by section, followed by the options."""
         for title, section in SECTIONS.items():
             _write(formatter, title, [(name, text) for name, (_, text) in section.items()])
         _write(formatter, "Options", _records(ctx, self.get_params(ctx)))
@@ -102,14 +105,14 @@ class _Commands(TyperGroup):
 
 
 def _records(ctx: Any, parameters: Iterable[Any]) -> list[tuple[str, str]]:
-    """Return the rows of the help text for some parameters: how a parameter is written, and what it
-    does.
+    """Return a row of the help text for each parameter that is not hidden: how to write the
+    parameter, and what the parameter does.
     """
     return [record for parameter in parameters if (record := parameter.get_help_record(ctx))]
 
 
 def _write(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
-    """Write a section of a help text, if it has rows."""
+    """Write a section of a help text, or nothing if the section has no rows."""
     if rows:
         with formatter.section(title):
             formatter.write_dl(rows)
@@ -162,8 +165,8 @@ def clickgym(
 
 
 def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
-    """Return the words with a flag before each of its values: ``--agents A B`` becomes ``--agents A
-    --agents B``.
+    """Return the words of a command line with every repeatable flag before each of its values, so
+    that ``--agents A B`` becomes ``--agents A --agents B``.
     """
     spread: list[str] = []
     flag, expects_value = "", False
@@ -180,10 +183,10 @@ def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
 
 
 class _Command(TyperCommand):
-    """A command that takes several values after one flag, and reports each warning in one line.
+    """A command that accepts several values after one flag, and prints each warning on one line.
 
-    The help text groups options by the panel that they name, in the order in which the panels
-    first appear.
+    The help text groups the options by their ``rich_help_panel``, in the order in which the panels
+    first appear. Options without a panel come last.
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -198,7 +201,7 @@ class _Command(TyperCommand):
             _write(formatter, title, _records(ctx, parameters))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        for before, word in pairwise(["the first word", *args]):
+        for before, word in pairwise(["the command", *args]):
             if word == "" or (word.startswith("--") and word.endswith("=")):
                 raise ValueError(f"the value after {word or before} is empty")
         several = [option for option in self.params if getattr(option, "multiple", False)]
@@ -209,26 +212,28 @@ class _Command(TyperCommand):
         try:
             with _interruptible(), _one_line_warnings():
                 return super().invoke(ctx)
-        except KeyboardInterrupt as error:  # before Typer handles it
+        except KeyboardInterrupt as error:  # Typer would discard the message
             raise typer.Exit(_fail(str(error) or "stopped", INTERRUPTED)) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line, and return its exit code.
 
     Args:
-        arguments: the words after ``clickgym``; by default, those of this process.
+        arguments: the words after ``clickgym`` on the command line; by default, the arguments of
+            this process.
 
     Returns:
-        The exit code: 0 on success; 1 if an agent or an environment failed during a run, or a
-        worker died; 2 for bad input, or a file that cannot be read or written; 130 after Ctrl-C.
-        One line on stderr names the error. Any other error is a bug in clickgym, and is raised.
+        The exit code: 0 on success; 1 if an agent or an environment failed during a run, a worker
+        process died, or memory ran out; 2 for invalid input, or for a file that cannot be read or
+        written; 130 after Ctrl-C. A one-line message on stderr describes the error. Any other
+        exception is a bug in clickgym and is raised.
     """
     _print_anywhere()
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
-    except typer.Abort:  # Ctrl-C while the words were read
+    except typer.Abort:  # Ctrl-C while the arguments were parsed
         return INTERRUPTED
     except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
@@ -250,8 +255,8 @@ def _fail(message: str, code: int) -> int:
 
 
 def _print_anywhere() -> None:
-    """Let this process print any text: characters that the terminal's encoding lacks are
-    escaped.
+    """Make stdout and stderr escape characters that their encoding lacks, so that clickgym can
+    print any text.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -260,7 +265,9 @@ def _print_anywhere() -> None:
 
 @contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Context that prints each warning in one line, without the file and line of the code."""
+    """Context manager that prints each warning on one line, without the file and line number of the
+    code.
+    """
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         plain = COLOUR.sub("", str(message))
@@ -274,8 +281,8 @@ def _one_line_warnings() -> Iterator[None]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Context in which Ctrl-C and SIGTERM raise a KeyboardInterrupt, which the command reports;
-    elsewhere they end its process.
+    """Context manager within which Ctrl-C and SIGTERM raise a KeyboardInterrupt, which the command
+    reports. At the end, the previous signal handlers are restored.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -49,5 +49,5 @@ def test_first_values_have_the_type_of_their_field(prior):
         def first_values(self):
             return {"prior": prior}
 
-    with pytest.raises(ValueError, match=r"array prior .* its field says float64"):
+    with pytest.raises(ValueError, match=r"array prior .* but its field declares float64"):
         Other(3, 2)

@@ -267,7 +267,7 @@ def undefined(x):
 ERRORS = [
     (undefined, "kernel undefined: NameError: name 'items' is not defined$"),
     (misspells, r"line \d+ of \S+, 'return halve\(x\).name': Unknown attribute 'name'"),
-    (calls, r"line \d+ of \S+, 'array = np.zeros\(3\)': it creates an array"),
+    (calls, r"line \d+ of \S+, 'array = np.zeros\(3\)': the kernel creates an array"),
 ]
 """A kernel, and the error message it causes."""
 

@@ -36,7 +36,7 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, print
     words = ["--model", "PBM", "UBM", "CM", "-m", "DCM", "--out", str(out)]
     said = printed(["fit", str(log_file), *words])
     assert "7,200 sessions" in said
-    assert "1,800 held out" in said
+    assert "1,800 held-out" in said
     assert re.search("^CM +closed form +-inf ", said, re.MULTILINE)
     instance = load_instance(out)
     assert (instance.name, instance.n_items, instance.n_positions) == ("often", 6, 4)
@@ -110,7 +110,10 @@ def test_a_session_is_held_out_and_one_learned_from_at_least(share):
     [
         ("--model PMB", "unknown model 'PMB'; did you mean 'PBM'?"),
         ("--model PBM --items 3", "n_items is 3, but the log has 4 positions"),
-        ("--model PBM --query never", "the log has no query 'never'; its most frequent ones are"),
+        (
+            "--model PBM --query never",
+            "the log has no query 'never'; its most frequent queries are",
+        ),
     ],
 )
 def test_wrong_input_is_one_line_and_writes_nothing(log_file, tmp_path, refused, words, message):

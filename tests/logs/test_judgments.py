@@ -99,7 +99,7 @@ def test_bad_files_are_named(log_file, tmp_path):
     ):
         read_judgments([path, other])
     for empty in ("", "# nothing\n\n"):
-        with pytest.raises(ValueError, match=r"c\.txt .*it has no documents"):
+        with pytest.raises(ValueError, match=r"c\.txt .*the file has no documents"):
             read_judgments([path, log_file("c.txt", empty)])
     with pytest.raises(FileNotFoundError):
         read_judgments(tmp_path / "absent")

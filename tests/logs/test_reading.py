@@ -103,7 +103,7 @@ def test_what_is_written_is_read_back(tmp_path, ending):
     assert is_parquet == (ending == "parquet")
     again = read_log(tmp_path / f"log.{ending}")
     assert rows(again) == rows(log)
-    with pytest.raises(ValueError, match=r"expected a file that ends with \.csv or \.parquet"):
+    with pytest.raises(ValueError, match=r"expected a file name that ends with \.csv or \.parquet"):
         write_tidy(log, tmp_path / "log.json")
 
 
@@ -142,7 +142,7 @@ def test_a_frame_with_other_names_and_types():
     [
         (
             "session,position,doc,clicked\n1,1,a,0\n",
-            "no column item; the columns are 'session', 'po",
+            "no column item; its columns are 'session', 'po",
         ),
         (
             HEAD + "1,q,1,a,0\n1,q,2,b,maybe\n",
@@ -151,10 +151,10 @@ def test_a_frame_with_other_names_and_types():
         (HEAD + "1,q,first,a,0\n", "line 2 has 'first' in the column position; expected a number"),
         (
             HEAD + "1,q,1,a,0\n1,q,1,b,1\n",
-            "log.csv: the session '1' lacks a position, or has one twice",
+            "log.csv: session '1' lacks a position, or has one twice",
         ),
-        (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "the session '1' lacks a position"),
-        (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "the session '1' shows an item twice"),
+        (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "session '1' lacks a position"),
+        (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "session '1' shows an item twice"),
         (HEAD + ",q,1,a,0\n", "line 2 has None in the column session; expected a label"),
         # shifted fields that are not read
         (HEAD.strip() + ",time\ns1,q,1,b,0,7,8\n", r"log.csv cannot be read \(found more fields"),
@@ -210,7 +210,7 @@ def test_pages_of_a_session_in_two_files_are_one_list(tmp_path):
     for files in (tmp_path / "*.csv", [tmp_path / "2.csv", tmp_path / "1.csv"]):
         assert rows(read_log(files)) == [("q", ["a", "b", "c", "d"], [1, 0, 0, 1])]
     (tmp_path / "2.csv").write_text(HEAD + "s,q,1,c,0\n")
-    with pytest.raises(ValueError, match="the session 's' lacks a position, or has one twice"):
+    with pytest.raises(ValueError, match="session 's' lacks a position, or has one twice"):
         read_log(tmp_path / "*.csv")
 
 

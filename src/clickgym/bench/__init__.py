@@ -1,3 +1,3 @@
-"""The scorecard: a fixed set of tasks, the results of the built-in agents, and the comparison of
-your agent with them.
+"""The scorecard: a fixed set of tasks, the results of the built-in agents on these tasks, and a
+command that compares your own agent with the built-in agents.
 """

@@ -1,4 +1,4 @@
-"""The board of the scorecard: the shipped results of the published agents, as two tables."""
+"""The board of the scorecard: two tables that compare the agents whose results clickgym ships."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
 from .tasks import ABILITIES, ScoredTask, all_tasks
 
 DATA = Path(__file__).parent / "data"
-"""The folder of one results file for each agent, and of ``anchors.parquet``, which is computed from
-the runs in ``anchor_runs``.
+"""The folder that contains a results file for each agent, and ``anchors.parquet``, which is
+computed from the runs in ``anchor_runs``.
 """
 OURS = [agent.__name__ for agent in FAMILIES["our own"]]
-"""clickgym's own agents. They are neither anchors nor recommended, so the score 1 always belongs to
-an agent that others published.
+"""The names of clickgym's own agents. These agents are neither anchors nor recommended, so the
+score 1 always belongs to an agent that others have published.
 """
 HEADER = ("agent", "requires", "score", "95 % interval", "worst run", "µs per session")
 ENDS = ("best at", "worst at")
-"""The last two columns of a board over several abilities."""
+"""The last two columns of a board that covers several abilities."""
 
 
 class Line(NamedTuple):
-    """An agent on the board.
+    """The results of one agent on the board.
 
     Attributes:
         agent: the agent's name.
-        requires: what the agent is told besides clicks.
-        scores: the scores of the agent's runs.
-        seconds_per_session: the average time over `timed_tasks`.
+        requires: what the agent must know in addition to clicks, in words.
+        scores: the scores of the agent's runs, by the name of the task.
+        seconds_per_session: the average time per session on the agent's `timed_tasks`.
     """
 
     agent: str
@@ -45,15 +45,17 @@ class Line(NamedTuple):
     seconds_per_session: float
 
     def summary(self, tasks: Sequence[ScoredTask], intervals: bool = True) -> Summary | None:
-        """Return the agent's score over some tasks; None if it played fewer than half of them."""
+        """Return the agent's score over the given tasks, or None if the agent played fewer than
+        half of these tasks.
+        """
         played = [task for task in tasks if task.name in self.scores]
         if 2 * len(played) < len(tasks) or not played:
             return None
         return summarize(self.scores, tasks, intervals)
 
     def abilities(self, tasks: Sequence[ScoredTask]) -> dict[str, Summary]:
-        """Return the agent's score in each ability, unless it played fewer than half of the
-        ability's tasks.
+        """Return the agent's score for each ability. Abilities in which the agent played fewer than
+        half of the tasks are left out.
         """
         summaries = {}
         for ability in ABILITIES:
@@ -64,7 +66,9 @@ class Line(NamedTuple):
         return summaries
 
     def board_row(self, tasks: Sequence[ScoredTask]) -> list[str]:
-        """Return the agent's row on a board over some tasks; it must have played half of them."""
+        """Return the agent's row on a board that covers the given tasks. The agent must have played
+        at least half of these tasks.
+        """
         summary = summarize(self.scores, tasks)
         micros = 1e6 * self.seconds_per_session
         time = f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
@@ -77,7 +81,7 @@ class Line(NamedTuple):
 
 
 def requirements_text(agent: AgentLike) -> str:
-    """Return, in words, what an agent is told besides clicks."""
+    """Return, in words, what an agent must know in addition to clicks."""
     maker, _ = resolve_agent(agent)
     observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
     names = [name.replace("_", " ") for name in (*requirements(maker), *observed)]
@@ -86,18 +90,19 @@ def requirements_text(agent: AgentLike) -> str:
 
 @cache
 def anchors() -> dict[str, Anchor]:
-    """The anchors of each task, by the task's name."""
+    """Return the anchors of all tasks, by the name of the task."""
     table, _ = read_results(DATA / "anchors.parquet")
     columns = table.select("task", "random", "best", "agent")
     return {task: Anchor(*values) for task, *values in columns.iter_rows()}
 
 
 def scored_tasks(features: bool | None = None, ability: str | None = None) -> list[ScoredTask]:
-    """The tasks whose anchors differ enough.
+    """Return the tasks whose anchors differ enough to compare agents.
 
     Args:
-        features: True for only the tasks with features, False for only the tasks without.
-        ability: only tasks of this ability.
+        features: True to return only tasks with features, False to return only tasks without
+            features; by default, all tasks are returned.
+        ability: the ability to which the tasks must belong; by default, any ability.
     """
     return [
         task
@@ -109,7 +114,7 @@ def scored_tasks(features: bool | None = None, ability: str | None = None) -> li
 
 
 def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
-    """The line of an agent, from the table that `play_tasks` returned."""
+    """Return the board's line for an agent, computed from the table that `play_tasks` returned."""
     horizons = {task.name: task.horizon for task in timed_tasks(table)}
     timed = table.filter(polars.col("task").is_in(list(horizons)))
     mean: Any = (timed["seconds"] / timed["task"].replace_strict(horizons)).mean()
@@ -117,7 +122,9 @@ def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
 
 
 def timed_tasks(table: polars.DataFrame) -> list[ScoredTask]:
-    """The tasks on which an agent is timed: the tasks that it played of its first ability."""
+    """Return the tasks on which an agent is timed: of the tasks in the agent's table, those that
+    belong to the same ability as the first.
+    """
     names = set(table["task"])
     tasks = [task for task in all_tasks() if task.name in names]
     return [task for task in tasks if task.ability == tasks[0].ability]
@@ -125,7 +132,7 @@ def timed_tasks(table: polars.DataFrame) -> list[ScoredTask]:
 
 @cache
 def published_lines() -> list[Line]:
-    """The lines of the agents whose results ship."""
+    """Return the lines of all agents whose results ship with clickgym."""
     files = [path for path in sorted(DATA.glob("*.parquet")) if path.stem != "anchors"]
     tables = [read_results(path) for path in files]
     return [
@@ -136,12 +143,14 @@ def published_lines() -> list[Line]:
 def board(
     lines: Sequence[Line], features: bool = False, ability: str | None = None
 ) -> list[list[str]]:
-    """A table of the board, best agents first; agents without a score are left out.
+    """Return a table of the board: the header, and then the agents, best first. Agents that played
+    fewer than half of the table's tasks are left out.
 
     Args:
-        lines: the agents.
-        features: True for the tasks with features, False for the tasks without.
-        ability: only tasks of this ability.
+        lines: the results of the agents.
+        features: True for the table of tasks with features, False for the table of tasks without
+            features.
+        ability: the only ability that the table covers; by default, all abilities.
     """
     tasks = scored_tasks(features, ability)
     summaries = [(line, line.summary(tasks, intervals=False)) for line in lines]
@@ -152,14 +161,16 @@ def board(
 
 
 def line_file(folder: Path, agent: str) -> Path:
-    """The file of an agent's results in a folder."""
+    """Return the path of an agent's results file in a folder."""
     return folder / f"{quote(agent, safe='')}.parquet"
 
 
 def save_line(
     folder: Path, agent: str, requires: str, table: polars.DataFrame, provenance: dict[str, Any]
 ) -> Path:
-    """Write the results file with which an agent enters the board, and return its path."""
+    """Write an agent's results to a file that can be added to the board, and return the path of the
+    file.
+    """
     path = line_file(folder, agent)
     write_results(path, table, {"agent": agent, "requires": requires, **provenance})
     return path

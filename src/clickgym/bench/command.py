@@ -1,4 +1,4 @@
-"""``clickgym bench``: the scorecard of an agent."""
+"""The command ``clickgym bench``, which computes the scorecard of an agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .play_tasks import play_tasks, playable_tasks
 from .tasks import ABILITIES, all_tasks, quick_tasks
 
 RUN_SECTION, RESULT_SECTION = "What to run", "Results"
-"""The first two sections of the help text; the section on speed follows."""
+"""The titles of the first two sections of the help text; a section on speed follows."""
 RUNS = 5
 
 
@@ -45,7 +45,7 @@ def bench(
             metavar="DIR",
             help=(
                 "Folder for the results; required with an agent. If you stopped an earlier command "
-                "for this folder, the command continues it."
+                "with the same folder, this command continues where it stopped."
             ),
         ),
     ] = None,
@@ -80,14 +80,14 @@ def bench(
 
     clickgym bench --ability "long lists"
 
-    The command only runs your agent, because clickgym ships the results of the published agents.
-    It writes AGENT.parquet, which you can submit to add your agent to the board.
+    The command runs only your agent, because clickgym ships the results of the published agents.
+    The command also writes AGENT.parquet, which you can submit to add your agent to the board.
 
     Each task is saved as soon as it ends. You can stop the command with Ctrl-C, and continue later
     with the same command. If you have changed the agent in the meantime, delete the folder first.
     Once all tasks are finished, the same command runs all tasks again.
     """
-    # The agent is imported before the ability is checked, because its module may add an ability.
+    # The agent is imported before the ability is checked, because the module may add one.
     requirements = "" if agent is None else requirements_text(agent)
     if ability is not None:
         check_choice("ability", ability, ABILITIES)
@@ -102,7 +102,7 @@ def bench(
     board_tasks = quick_tasks() if quick else all_tasks()
     tasks = playable_tasks(agent, board_tasks)
     if not tasks:
-        raise ValueError(f"{label} is not suited to any task of the benchmark")
+        raise ValueError(f"{label} is not suited to any task of the scorecard")
     console = error_console()
     track_progress = partial(
         track,
@@ -120,13 +120,13 @@ def bench(
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     provenance = {"command": command, "clickgym": version("clickgym")}
     path = save_line(out, label, requirements, table, provenance)
-    rmtree(runs_folder)  # the next command may run another version of the agent
+    rmtree(runs_folder)  # by the next command, the agent may have changed
     _print_line(line, quick)
     abilities = {task.ability for task in board_tasks if task.has_features == tasks[0].has_features}
     if missing := abilities - {task.ability for task in tasks}:
         print_text(
             output_console(),
-            f"Not played, and scored 0 on the board: {', '.join(sorted(missing))}.",
+            f"Not played, so scored 0 on the board: {', '.join(sorted(missing))}.",
         )
     if not quick:
         _print_boards(
@@ -136,7 +136,7 @@ def bench(
 
 
 def _print(title: str, table: list[list[str]], left_aligned: tuple[str, ...] = ("agent",)) -> None:
-    """Print a table; all columns but those in ``left_aligned`` are right-aligned."""
+    """Print a table below its title. Only the columns in ``left_aligned`` are left-aligned."""
     header, *rows = table
     columns = [Column(name, align_right=name not in left_aligned) for name in header]
     print_table(output_console(), columns, rows, title=title)
@@ -156,8 +156,8 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
 
 
 def _print_line(line: Line, quick: bool) -> None:
-    """Print an agent's score in each ability next to the best published agent's score in the same
-    tasks.
+    """Print an agent's score in each ability, next to the score of the best published agent on the
+    same tasks.
     """
     tasks = [task for task in all_tasks() if task.name in line.scores]
     rivals = AGENTS.keys() - {line.agent, *OURS}
@@ -175,6 +175,6 @@ def _print_line(line: Line, quick: bool) -> None:
         best_rival = f"{best} {values[best]:.2f}" if best else ""
         worst_run = [] if quick else [f"{summary.worst_run:z.2f}"]
         rows.append([ability, f"{summary.value:z.2f}", *worst_run, best_rival])
-    title = f"Scorecard of {line.agent}" + (", one run of one task each" if quick else "")
+    title = f"Scorecard of {line.agent}" + (": one run of one task of each kind" if quick else "")
     _print(title, rows, ("ability", "best published"))
     output_console().print()

@@ -1,4 +1,6 @@
-"""Runs of the scorecard's tasks, and what an agent is told before its first session."""
+"""Functions that run an agent on the tasks of the scorecard, after passing the agent what it must
+know about the users.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,15 @@ from .result_files import read_results, write_results
 from .tasks import ScoredTask
 
 ANCHOR_SEED = 1
-"""The seed of the runs from which the anchors are computed; the runs of the board have seed 0."""
+"""The seed of the runs from which the anchors are computed. The runs on the board have the seed 0.
+"""
 RANDOM_LISTS = 200
 
 
 def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
-    """Make an agent. An agent that requires examination probabilities, and was given none, is told
-    those that `examination` returns. Environments whose items or users' states change between
-    sessions have none.
+    """Make an agent for an environment. If the agent requires examination probabilities and its
+    arguments contain none, the agent gets the probabilities that `examination` returns.
+    Environments whose items or users' states change between sessions have no such probabilities.
     """
     knowledge, (maker, arguments) = {}, resolve_agent(agent)
     has_epochs = hasattr(getattr(env.unwrapped, "model", None), "epochs")
@@ -47,8 +50,8 @@ def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int)
 
 
 def examination(env: gym.Env) -> NDArray[np.float64]:
-    """Return the examination probability of each position. Where this probability depends on the
-    items shown, return its average over random lists.
+    """Return the examination probability of each position in an environment. If the probability
+    depends on the list, return its average over random lists.
     """
     model: Any = env.unwrapped.model.epochs[0]  # type: ignore[attr-defined]
     weights = model.position_weights()
@@ -60,11 +63,11 @@ def examination(env: gym.Env) -> NDArray[np.float64]:
 
 
 def playable_tasks(agent: AgentLike, tasks: Iterable[ScoredTask]) -> list[ScoredTask]:
-    """The tasks that an agent can play.
+    """Return the tasks that an agent can play.
 
-    Agents that rank by features play only tasks with features, and other agents only tasks without;
-    RL algorithms and `Random` play both kinds. An agent does not play a task whose environment
-    lacks what the agent requires. Any other error of an agent is raised.
+    Agents that rank by features play only tasks with features, and other agents play only tasks
+    without; RL algorithms and `Random` play both kinds. Tasks whose environment lacks something
+    that the agent requires are left out. Any other error that the agent raises is passed on.
     """
     maker: Any = resolve_agent(agent)[0]
     by_features = "n_features" in observed_sizes(maker)
@@ -92,21 +95,23 @@ def play_tasks(
     n_jobs: int = -1,
     track_progress: Callable[[Iterable[polars.DataFrame]], Iterable[polars.DataFrame]] = iter,
 ) -> polars.DataFrame:
-    """Play the tasks that have not been played yet.
+    """Play every task that has no saved results, and return the results of all tasks.
 
     Args:
-        agent: as `clickgym.run` takes it.
-        tasks: tasks that the agent can play.
+        agent: the agent, in any form that `clickgym.run` accepts.
+        tasks: the tasks, all of which the agent must be able to play.
         runs: the number of runs of each task.
-        out: a folder for this agent, these tasks and this number of runs. It holds one file for
-            each finished task, so that the same call can resume.
+        out: a folder for the results of this agent, these tasks and this number of runs. The folder
+            gets a file for each finished task, so that the same call resumes after an interruption.
         seed: the seed of all runs.
-        n_jobs: the number of workers: threads for compiled agents, processes for others.
-        track_progress: wraps the iterator over the tables of finished tasks, for example in a
-            progress bar.
+        n_jobs: the number of workers, which are threads for compiled agents and processes for other
+            agents; by default, one per CPU.
+        track_progress: a function that wraps the iterator over the tables of finished tasks, for
+            example in a progress bar; by default, no progress is shown.
 
     Returns:
-        One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
+        A table with a row for each task and run, and the columns ``task``, ``run``, ``loss`` and
+        ``seconds``.
     """
     resolved = resolve_agent(agent)
     make_folder(out)
@@ -129,10 +134,10 @@ def play_tasks(
 def play_task(
     agent: AgentLike, task: ScoredTask, runs: int, seed: int, file: Path
 ) -> polars.DataFrame:
-    """Play the runs of a task, or load them if they are already saved.
+    """Play the runs of a task, or load their results if they are already saved.
 
-    The seeds of a run depend on the task's name and the run's number, so that all agents meet the
-    same users.
+    The seeds of a run depend only on ``seed``, on the task's name and on the number of the run, so
+    that all agents play with the same users.
     """
     if file.exists():
         return read_results(file)[0]

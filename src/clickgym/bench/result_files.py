@@ -1,5 +1,5 @@
-"""Shipped result files: Parquet files whose metadata names the version, the commit and the command
-that made them.
+"""Results files of the scorecard: Parquet files with metadata that says how the results were
+produced.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import polars
 from ..core.files import write_whole
 
 METADATA_KEY = "clickgym"
-"""The key of clickgym's metadata in a Parquet file."""
+"""The key of clickgym's own metadata in a Parquet file."""
 
 
 def write_results(path: Path, table: polars.DataFrame, provenance: Mapping[str, Any]) -> None:
-    """Write a table atomically.
+    """Write a table of results to a Parquet file atomically, with the provenance of the results.
 
     Args:
-        path: the file.
+        path: the path of the file.
         table: the results.
-        provenance: what made the results, such as a command and a version; must fit into JSON.
+        provenance: how the results were produced, for example by which command and version. The
+            values must be serialisable as JSON.
     """
     content = io.BytesIO()
     metadata = {METADATA_KEY: json.dumps(provenance)}
@@ -33,16 +34,14 @@ def write_results(path: Path, table: polars.DataFrame, provenance: Mapping[str, 
 
 
 def read_results(path: Path) -> tuple[polars.DataFrame, dict[str, Any]]:
-    """Return the table and the metadata in a file that `write_results` wrote.
+    """Return the table and the provenance in a file that `write_results` wrote.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file holds something else, or is damaged.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file was not written by `write_results`, or is damaged.
     """
     try:
         provenance = polars.read_parquet_metadata(path)[METADATA_KEY]
         return polars.read_parquet(path, memory_map=False), json.loads(provenance)
     except (KeyError, polars.exceptions.PolarsError):
-        raise ValueError(
-            f"{path} is not a file with results of clickgym bench, or is damaged"
-        ) from None
+        raise ValueError(f"{path} is not a results file of clickgym bench, or is damaged") from None

@@ -1,6 +1,7 @@
-"""Scores between two anchors, their interquartile mean over tasks, and its bootstrap interval.
+"""Scores relative to two anchors, the interquartile mean of scores over tasks, and the bootstrap
+interval of this mean.
 
-The statistics are those of rliable (Agarwal et al. 2021). clickgym does not depend on the rliable
+The statistics follow rliable (Agarwal et al. 2021). clickgym does not depend on the rliable
 package, which would install a deep-learning framework and a plotting library to replace twenty
 lines of code.
 """
@@ -18,20 +19,20 @@ from numpy.typing import ArrayLike, NDArray
 from .tasks import ScoredTask
 
 LEAST_RATIO = 3.0
-"""A task is scored if random lists lose at least this many times what the best anchor loses."""
-ALLOWANCE = 1e-3
-"""Before agents are compared, this fraction of the number of sessions is added to every agent's
-number of violations.
+"""A task is scored only if random lists lose at least this many times as much as the best anchor
+loses.
 """
+ALLOWANCE = 1e-3
+"""The number of violations per session that is added for every agent before agents are compared."""
 REPLICATES = 1000
 
 Values = NDArray[np.float64]
 Scores = Mapping[str, Values]
-"""The scores of the runs of each task."""
+"""The scores of an agent's runs, by the name of the task."""
 
 
 class Anchor(NamedTuple):
-    """The two losses between which a task is scored.
+    """The two losses that define the scores 0 and 1 of a task.
 
     Attributes:
         random: the mean loss of random lists.
@@ -45,9 +46,9 @@ class Anchor(NamedTuple):
 
 
 def score(losses: ArrayLike, anchor: Anchor, task: ScoredTask) -> Values:
-    """Return the scores of losses on a logarithmic scale: the loss of random lists scores 0, and
-    the loss of the best published agent 1. A loss below the loss of random lists in one session
-    counts as that loss.
+    """Convert losses to scores on a logarithmic scale, on which random lists score 0 and the best
+    published agent scores 1. Losses below the loss of random lists in a single session are raised
+    to that loss.
 
     Example:
         >>> task = ScoredTask("standard-1", "standard", "CMRank-v0", "yandex-9", 1000)
@@ -62,7 +63,7 @@ def score(losses: ArrayLike, anchor: Anchor, task: ScoredTask) -> Values:
 
 
 def is_scored(anchor: Anchor | None, task: ScoredTask) -> bool:
-    """Whether a task has anchors that differ enough to tell agents apart."""
+    """Return whether the anchors of a task differ enough to compare agents."""
     if anchor is None:
         return False
     allowance = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
@@ -72,10 +73,10 @@ def is_scored(anchor: Anchor | None, task: ScoredTask) -> bool:
 
 
 def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
-    """The anchors of each task.
+    """Return the anchors of each task, computed from the mean losses of all agents.
 
     Args:
-        losses: for each task, the mean loss of each agent; the agents include ``Random``.
+        losses: for each task, the mean loss of each agent. The agents must include ``Random``.
     """
     anchors = {}
     for task, by_agent in losses.items():
@@ -87,12 +88,12 @@ def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
 def scores_of(
     table: polars.DataFrame, anchors: Mapping[str, Anchor], tasks: Sequence[ScoredTask]
 ) -> dict[str, Values]:
-    """The scores of an agent's runs in each task that the agent played and that is scored.
+    """Return the scores of an agent's runs in every scored task that the agent played.
 
     Args:
         table: a frame with the columns ``task``, ``run`` and ``loss``.
-        anchors: the anchors of each task.
-        tasks: the tasks to score.
+        anchors: the anchors of each task, by the name of the task.
+        tasks: the tasks for which scores are computed.
     """
     losses = dict(table.sort("run").group_by("task").agg("loss").iter_rows())
     played = [task for task in tasks if task.name in losses]
@@ -104,12 +105,13 @@ def scores_of(
 
 
 class Summary(NamedTuple):
-    """The interquartile mean of scores over tasks.
+    """An agent's score over several tasks, with its interval.
 
     Attributes:
-        value: the interquartile mean of each task's mean score over its runs.
-        low, high: the 95 % interval of ``value``; nan with a single run.
-        worst_run: the interquartile mean of each task's worst score.
+        value: the interquartile mean, over tasks, of the agent's mean score in a task.
+        low, high: the bounds of the 95 % interval of ``value``; nan if there is only one run per
+            task, or if no interval was requested.
+        worst_run: the interquartile mean, over tasks, of the worst score of a run.
     """
 
     value: float
@@ -119,7 +121,7 @@ class Summary(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """The interval as text.
+        """The 95 % interval as text; empty if there is no interval.
 
         Example:
             >>> Summary(0.914, 0.9, 0.93, 0.8).interval
@@ -129,7 +131,8 @@ class Summary(NamedTuple):
 
 
 def iqm(values: Values) -> float:
-    """The interquartile mean: the mean without the lowest and the highest quarter of the values.
+    """Return the interquartile mean: the mean of the values without the lowest and the highest
+    quarter.
 
     Example:
         >>> iqm(np.array([0.0, 1.0, 3.0, 100.0]))
@@ -140,15 +143,16 @@ def iqm(values: Values) -> float:
 
 
 def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = True) -> Summary:
-    """Return the interquartile mean over tasks; a task that was not played scores 0.
+    """Summarize an agent's scores over tasks by their interquartile mean. A task that the agent did
+    not play scores 0.
 
-    Each replicate of the bootstrap resamples the users, together with all tasks that have the same
-    users, and then the runs of every task.
+    Each bootstrap replicate resamples the users, keeping all tasks with the same users together,
+    and then resamples the runs of every task.
 
     Args:
-        scores: the scores of each task's runs.
-        tasks: all tasks that count.
-        intervals: whether to compute the interval.
+        scores: the scores of the agent's runs, by the name of the task.
+        tasks: all tasks that count, including tasks that the agent did not play.
+        intervals: whether the 95 % interval is computed.
     """
     n_runs = max((len(values) for values in scores.values()), default=1)
     absent = np.zeros(n_runs)

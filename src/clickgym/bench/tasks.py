@@ -1,13 +1,14 @@
-"""Tasks of the scorecard: one table, from public seeds.
+"""The tasks of the scorecard: a single table, generated from public seeds.
 
-The rule for choosing the tasks was written before any task was played. An *ability* is a way in
-which users or problems differ, named by a paper. Each ability has its own family of instances, in
-the click models for which the family is defined. It has at most 18 tasks (27 with features), so
-that no ability outweighs the others. Real queries are taken in turn from the 16 that ship. A task's
-seed determines its instance and the order of its item ids, so that an id carries no information.
+We wrote down the rule for choosing tasks before any task was played. An *ability* is a kind of
+task: a way in which users or problems differ, according to a paper. Each ability has its own family
+of instances, and uses the click models for which this family is defined. An ability has at most 18
+tasks (27 with features), so that no ability outweighs the others. Instances with real queries use
+the 16 shipped queries in turn. A task's seed determines its instance and the order of its item ids,
+so that an id carries no information about the item.
 
-No task is left out because of a result that we did not like. But a task in which agents hardly
-differ measures nothing. So a task is not scored if its best published agent loses more than a third
+We left out no task because we disliked its results. However, a task in which agents hardly differ
+measures nothing. A task is therefore not scored if its best published agent loses more than a third
 of what random lists lose.
 """
 
@@ -25,14 +26,15 @@ from ..runner.make import make_env
 
 
 class ScoredTask(NamedTuple):
-    """A problem that agents play.
+    """A task of the scorecard: users whom an agent serves for a number of sessions, and a measure
+    of loss.
 
     Attributes:
-        name: the task's name, from which the seeds of its runs derive.
-        ability: the ability that the task tests.
-        env, instance: the environment and the instance, as for ``clickgym run``.
-        horizon: T, the sessions of a run.
-        measure: what counts as loss: ``"regret"`` or another metric.
+        name: the task's name, from which the seeds of its runs are derived.
+        ability: the ability to which the task belongs.
+        env, instance: the environment and the instance, written as for ``clickgym run``.
+        horizon: T, the number of sessions in a run.
+        measure: the metric that counts as loss: ``"regret"`` or another metric.
     """
 
     name: str
@@ -44,12 +46,13 @@ class ScoredTask(NamedTuple):
 
     @property
     def has_features(self) -> bool:
-        """Whether candidates change from session to session and have features."""
+        """True if the candidates change from session to session and have features."""
         return self.env.startswith("Contextual")
 
     @property
     def users(self) -> str:
-        """The instance without the order of its ids. Tasks with the same users are not independent.
+        """The name of the task's users: the real query or, if there is none, the instance without
+        the shuffling of item ids. The results of tasks with the same users are not independent.
 
         Example:
             >>> ScoredTask("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000).users
@@ -59,21 +62,24 @@ class ScoredTask(NamedTuple):
         return real[0] if real else re.sub(r"[:,]shuffle=\d+$", "", self.instance)
 
     def make(self) -> gym.Env:
-        """Make the environment."""
+        """Make the task's environment."""
         return make_env(self.env, self.instance)
 
 
 class Group(NamedTuple):
-    """Tasks of one kind: each click model with each instance.
+    """A group of similar tasks: one task for every combination of a click model and an instance.
 
     Attributes:
         about: what the tasks have in common, in words.
         models: the ids of the click models' environments, without ``Rank-v0``.
-        instances: their names, in which ``{query}`` and ``{seed}`` are replaced for each task.
-        seed: the n-th task of the group has the seed ``seed + n``; no other group has these seeds.
-        horizon, measure: as in `ScoredTask`.
-        quick: used in the first group of an ability: the number of the task that ``--quick`` runs,
-            modulo the ability's number of tasks; 0 for no task.
+        instances: the names of the instances. For each task, ``{query}`` and ``{seed}`` in a name
+            are filled in.
+        seed: the n-th task of the group has the seed ``seed + n``, which no task of another group
+            has.
+        horizon, measure: the horizon and the loss of all tasks in the group; see `ScoredTask`.
+        quick: the number of the task that ``--quick`` runs, counted from 1 and taken modulo the
+            ability's number of tasks; 0 for no task. Only the number in an ability's first group is
+            used.
     """
 
     about: str
@@ -91,8 +97,8 @@ QUERY, LIKE = "{query}", "yandex-like:seed={seed}"
 DISAPPOINTING = {"DBN": (1, 9, 61, 69, 74, 84), "CCM": (1, 6, 11, 13, 19, 24)}
 """For each click model, the first six seeds of the family ``uniform`` whose attractive items
 disappoint. In the DBN, the correlation between the items' attraction and satisfaction is at most
--0.5; in the CCM, users are more likely, by 0.5, to continue after a relevant page than after
-another page.
+-0.5. In the CCM, users are more likely, by at least 0.5, to continue after a relevant page than
+after another page.
 """
 
 ABILITIES = {
@@ -237,11 +243,13 @@ ABILITIES = {
         ),
     ],
 }
-"""The abilities in the order of the tables; tasks with features have their own table."""
+"""The groups of tasks of each ability, in the order of the tables. Tasks with features have their
+own table.
+"""
 
 
 def all_tasks() -> tuple[ScoredTask, ...]:
-    """All tasks, in the order of `ABILITIES`.
+    """Return all tasks of the scorecard, in the order of `ABILITIES`.
 
     Example:
         >>> len(all_tasks()), all_tasks()[0].instance
@@ -251,13 +259,15 @@ def all_tasks() -> tuple[ScoredTask, ...]:
 
 
 def quick_tasks() -> tuple[ScoredTask, ...]:
-    """One task of each ability, except those with ``quick=0``: for slow agents."""
+    """Return the tasks that ``--quick`` runs: one for each ability, except abilities with
+    ``quick=0``.
+    """
     choices = [(tasks_of(name), groups[0].quick) for name, groups in ABILITIES.items()]
     return tuple(tasks[(number - 1) % len(tasks)] for tasks, number in choices if number)
 
 
 def tasks_of(ability: str) -> list[ScoredTask]:
-    """The tasks of an ability."""
+    """Return the tasks of an ability."""
     queries = [name for name in list_instances() if name.startswith("yandex-9")]
     tasks: list[ScoredTask] = []
     for group in ABILITIES[ability]:

@@ -1,1 +1,1 @@
-"""Shared foundations: kernels, argument checks, files, statistics, text and tables."""
+"""Foundations for the rest of clickgym: kernels, argument checks, files, statistics and text."""

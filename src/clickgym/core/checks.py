@@ -1,5 +1,5 @@
-"""Argument checks. Each check raises a one-line error that names the argument, its value and what
-was expected.
+"""Checks of arguments. A failed check raises a one-line error that names the argument, its value
+and what was expected.
 """
 
 from __future__ import annotations
@@ -15,32 +15,36 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MOST_SESSIONS = 10**15
-"""The largest number of sessions that a command accepts. At 10 ns a session, they take one
-processor four months.
+"""The largest horizon that clickgym accepts. At 10 ns per session, a run of this length takes four
+months.
 """
 LARGEST = 1e100
-"""The largest absolute value of a number: products of such numbers stay within the range of floats.
+"""The largest absolute value that `check_number` accepts. The product of two such numbers is still
+a finite float.
 """
 
 AN_ENV = "an environment, as gym.make returns it"
 
 Shape = tuple[int | str | None, ...]
-"""An expected shape. An integer is an exact length; a name or None allows any positive length."""
+"""The expected shape of an array. For each dimension, an integer is the exact length; a name or
+None allows any positive length.
+"""
 
 
 def short_repr(value: object) -> str:
-    """Return the ``repr`` of a value for a message: on one line, shortened if it is long."""
+    """Return a value's ``repr`` for a message: on one line, shortened to at most 80 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def value_error(name: str, value: object, expected: str) -> ValueError:
-    """Return the ValueError for an argument: its name, its value and what was expected."""
+    """Return a ValueError whose message names an argument, its value and what was expected."""
     return ValueError(f"{name} is {short_repr(value)}; expected {expected}")
 
 
 def as_call(obj: object, **arguments: object) -> str:
-    """Return the call that makes an object, without arguments that are None, for its ``repr``.
+    """Return a ``repr`` in the form of a call: the object's class, and the arguments that are not
+    None.
 
     Example:
         >>> as_call(range(3), n_items=3, seed=None)
@@ -56,13 +60,14 @@ def as_call(obj: object, **arguments: object) -> str:
 
 
 def unknown_message(noun: str, name: object, names: Iterable[str]) -> str:
-    """Return the message for an unknown name, with `suggestions`."""
+    """Return the error message for an unknown name, with suggestions of known names."""
     return f"unknown {noun} {short_repr(name)}{suggestions(name, names)}"
 
 
 def suggestions(name: object, names: Iterable[str]) -> str:
-    """Return the end of a message about an unknown name: a suggestion, if a similar name exists,
-    and the available names. Of more than five names, only the five most similar are listed.
+    """Return the end of an error message about an unknown name: the most similar name, if one is
+    similar enough, and the available names. If there are more than five names, only the five most
+    similar names are listed.
     """
     by_letters = {choice.casefold(): choice for choice in names}
     word = str(name).casefold()
@@ -75,21 +80,23 @@ def suggestions(name: object, names: Iterable[str]) -> str:
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Check that an argument is one of ``choices``; the ValueError lists the choices."""
+    """Check that an argument is one of ``choices``; a ValueError lists valid choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(unknown_message(name, value, choices))
     return value
 
 
 def as_list(name: str, values: Any, expected: str) -> list[Any]:
-    """Return an ordered iterable as a list; the ValueError names the argument."""
+    """Return an ordered iterable as a list; a ValueError for any other value names the argument."""
     if isinstance(values, str | bytes | Mapping | Set) or not np.iterable(values):
         raise value_error(name, values, expected)
     return list(values)
 
 
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
-    """Return distinct strings as a tuple; the ValueError names the argument."""
+    """Return a sequence of distinct strings as a tuple; a ValueError for any other value names the
+    argument.
+    """
     labels = tuple(as_list(name, values, "a sequence of strings"))
     if not all(isinstance(label, str) for label in labels) or len(set(labels)) < len(labels):
         raise value_error(name, values, "distinct strings")
@@ -97,13 +104,15 @@ def check_labels(name: str, values: Any) -> tuple[str, ...]:
 
 
 def check_kind(name: str, value: Any, kinds: Any, expected: str) -> None:
-    """Check that an object is an instance of ``kinds``; the TypeError names the argument."""
+    """Check that an argument is an instance of ``kinds``; a TypeError names the argument."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name} is {short_repr(value)}; expected {expected}")
 
 
 def check_path(name: str, value: Any) -> Path:
-    """Return an argument as a path; the TypeError or ValueError names the argument."""
+    """Return an argument as a `Path`; a TypeError or ValueError names an argument that is not a
+    path.
+    """
     check_kind(name, value, (str, os.PathLike), "a path")
     if not os.fspath(value):
         raise value_error(name, value, "a path")
@@ -111,7 +120,7 @@ def check_path(name: str, value: Any) -> Path:
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Check that a value is exactly True or False; the ValueError names the argument."""
+    """Check that an argument is exactly True or False; a ValueError names the argument."""
     if not isinstance(value, bool | np.bool_):
         raise value_error(name, value, "True or False")
     return bool(value)
@@ -121,13 +130,13 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer of Python or NumPy; booleans are not."""
+    """Return whether a value is a Python or NumPy integer. Booleans do not count as integers."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """Check that a value is an integer from ``least`` to ``most``; the ValueError names the
-    argument.
+    """Check that an argument is an integer between ``least`` and ``most``, inclusive; a ValueError
+    names the argument.
     """
     if is_integer(value) and least <= value and (most is None or value <= most):
         return int(value)
@@ -139,8 +148,8 @@ def check_count(name: str, value: Any, least: int = 1, most: int | None = None) 
 
 
 def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
-    """Return a horizon as an int. The horizon must be an integer, or a float without a fraction
-    such as ``1e6``, and at least ``least``.
+    """Check a horizon, and return it as an ``int``. A horizon is at least ``least``, and is either
+    an integer or a float without a fractional part, such as ``1e6``.
     """
     is_whole_float = isinstance(horizon, float | np.floating) and horizon.is_integer()
     is_whole = is_integer(horizon) or is_whole_float
@@ -150,7 +159,9 @@ def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
 
 
 def check_positions(n_positions: Any, n_items: int, available: int | None = None) -> int:
-    """Check that there are no more positions than items, and no more than the parameters cover."""
+    """Check that the number of positions exceeds neither the number of items nor the number of
+    positions that the parameters cover (``available``).
+    """
     check_count("n_positions", n_positions)
     if n_positions > n_items:
         raise ValueError(
@@ -164,13 +175,13 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
 
 
 def check_seed(seed: Any) -> int:
-    """Check that a seed is a non-negative integer."""
+    """Check that a seed is a non-negative integer; a ValueError is raised for any other value."""
     return check_count("seed", seed, 0)
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """Return the random generator for a seed. A seed is a non-negative integer, None for a random
-    seed, or anything else that ``np.random.default_rng`` accepts.
+    """Return the random generator for a seed. A seed is a non-negative integer; None for a random
+    seed; or a `SeedSequence`, `BitGenerator` or `Generator` from ``np.random``.
     """
     sources = np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
     return np.random.default_rng(seed if isinstance(seed, sources) else check_seed(seed))
@@ -185,12 +196,13 @@ def check_number(
     above: float = -math.inf,
     below: float = math.inf,
 ) -> float:
-    """Return a finite number, at most `LARGEST`, as a float; the ValueError names the argument.
+    """Return a number within bounds as a float; a ValueError for any other value names the
+    argument. No number may be larger in absolute value than `LARGEST`.
 
     Args:
-        name, value: the argument.
-        least, most: bounds that the number may reach.
-        above, below: bounds that the number must not reach.
+        name, value: the argument's name, for messages, and its value.
+        least, most: inclusive bounds of the number.
+        above, below: exclusive bounds of the number.
     """
     is_number = isinstance(value, float | np.floating) or is_integer(value)
     number = float(value) if is_number else math.nan
@@ -207,23 +219,25 @@ def check_number(
 
 
 def is_sequence(values: Any) -> bool:
-    """Whether a value has a length: a sequence other than text, or an array with a dimension."""
+    """Return whether a value is a sequence other than text or bytes, or an array with at least one
+    dimension.
+    """
     if isinstance(values, np.ndarray):
         return values.ndim > 0
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
 
 
 def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
-    """Return ``values`` as an array; the ValueError names the argument.
+    """Convert an argument to an array; a ValueError names an argument that is not an array.
 
-    If the entries must be numbers, ``numbers`` is the word for them in messages. Masked entries
-    raise an error, because NumPy would use the values that the mask hides.
+    If the entries must be numbers, ``numbers`` is the word for the entries in messages, such as
+    "integers". Masked entries raise an error, because NumPy would use the values behind the mask.
     """
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
         raise ValueError(f"{name} has masked entries; expected an array without missing entries")
     try:
         array = np.asarray(values)
-    except (ValueError, TypeError) as error:  # rows of different lengths
+    except (ValueError, TypeError) as error:  # for example, rows have different lengths
         raise value_error(name, values, f"an array ({error})") from None
     if numbers and array.dtype.kind not in "iuf":
         raise value_error(name, values, f"an array of {numbers}")
@@ -259,17 +273,19 @@ def as_integers(
     allow_empty: bool = False,
     allow_floats: bool = False,
 ) -> NDArray[Any]:
-    """Return ``values`` as an array of integers; nothing is rounded, truncated or converted from
-    another type.
+    """Convert an argument to an array of integers. Values that are not integers raise an error;
+    they are never rounded or truncated.
 
     Args:
         name: the argument's name, for messages.
-        values: integers, in an array of any integer type or in sequences.
-        shape: the expected shape.
-        least, below: the range, without ``below``; by default, up to what ``dtype`` can hold.
-        dtype: the result's dtype; ``values`` itself is returned if it has this dtype.
-        allow_empty: whether the first dimension may be 0.
-        allow_floats: whether floats without a fraction, such as 1e6, are accepted.
+        values: integers, as an array of any integer type or as nested sequences.
+        shape: the expected shape, in the form of a `Shape`.
+        least, below: the smallest allowed integer, and the exclusive upper bound; by default, the
+            upper bound is the largest integer that ``dtype`` can hold.
+        dtype: the dtype of the result. An array that already has this dtype is returned without a
+            copy.
+        allow_empty: whether the array may be empty.
+        allow_floats: whether floats without a fractional part, such as 1e6, are accepted.
 
     Raises:
         ValueError: the shape or an entry is invalid; the message names the argument, the shape or
@@ -301,15 +317,17 @@ def as_numbers(
     copy: bool = True,
     allow_float32: bool = False,
 ) -> NDArray[Any]:
-    """Return ``values`` as a float64 array of finite numbers; errors are those of `as_integers`.
+    """Convert an argument to a float64 array of finite numbers; raise the same errors as
+    `as_integers` for invalid values.
 
     Args:
-        name, values, shape, allow_empty: as in `as_integers`.
-        least, most: the range.
-        above: a bound that entries must exceed.
-        expected: what an entry must be, for messages.
-        copy: whether the result is always a copy.
-        allow_float32: whether float32 stays float32.
+        name, values, shape, allow_empty: the argument's name, its value, the expected shape, and
+            whether the array may be empty; see `as_integers`.
+        least, most: inclusive bounds of the entries.
+        above: an exclusive lower bound of the entries.
+        expected: a description of valid entries, for messages.
+        copy: whether the result is always a copy of ``values``.
+        allow_float32: whether a float32 array stays float32.
     """
     array = as_array(name, values, "numbers")
     dtype = np.float32 if allow_float32 and array.dtype == np.float32 else np.float64
@@ -325,13 +343,13 @@ def as_numbers(
 def probabilities(
     name: str, values: Any, shape: Shape, *, least: float = 0.0
 ) -> NDArray[np.float64]:
-    """Return ``values`` as a read-only float array of probabilities.
+    """Convert an argument to a read-only float64 array of probabilities.
 
     Args:
         name: the argument's name, for messages.
-        values: numbers in ``[0, 1]``.
-        shape: as in `as_integers`.
-        least: the smallest probability that is accepted.
+        values: numbers between 0 and 1.
+        shape: the expected shape, in the form of a `Shape`.
+        least: the smallest allowed probability.
 
     Raises:
         ValueError: an entry is invalid; the message names the argument, the first invalid entry
@@ -344,8 +362,9 @@ def probabilities(
 
 
 def browsing_probabilities(examination: ArrayLike, size: int | None = None) -> NDArray[np.float64]:
-    """Return the `probabilities` of examination by position and last click, ``(K, K)``. Entries
-    above the diagonal are not used and become 0.
+    """Return the examination probabilities of a user browsing model as a read-only ``(K, K)``
+    array, by position and last click. Entries above the diagonal, which the model does not use,
+    become 0.
     """
     array = as_array("examination", examination, "numbers").astype(np.float64)
     if array.ndim == 2:

@@ -1,5 +1,5 @@
-"""numba, if it is installed: its options for kernels, and readable versions of its error messages.
-The rest of the package imports numba from this file.
+"""numba as an optional import, with the numba options for kernels and readable versions of numba's
+error messages. All other modules import numba from this module.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ numba: Any
 try:
     import numba
     from numba.extending import register_jitable
-except ImportError:  # kernels run as Python
+except ImportError:  # then kernels run as plain Python
     numba = register_jitable = None  # type: ignore[assignment]
 
 COMPILES = numba is not None and not numba.config.DISABLE_JIT
 
 OPTIONS: dict[str, Any] = {}
-"""numba's options for a kernel that other kernels call."""
+"""The numba options for kernels that other kernels call."""
 try:  # undocumented parts of numba, without which a cold start takes 50 % longer
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
@@ -29,15 +29,15 @@ except ImportError:
 else:
 
     class CalleeLibrary(JITCodeLibrary):
-        """The machine code of a kernel that only other kernels call. It is not optimised here,
-        because the callers inline it and are optimised themselves.
+        """The machine code of a kernel that only other kernels call. This code is not optimised on
+        its own: the callers inline the code, and are then optimised as a whole.
         """
 
         def _optimize_final_module(self) -> None:
             pass
 
     class CalleeCompiler(Compiler):
-        """The compiler of a kernel that only other kernels call."""
+        """A numba compiler for kernels that only other kernels call."""
 
         def compile_extra(self, func: Any) -> Any:
             with suppress(AttributeError, TypeError):
@@ -47,7 +47,7 @@ else:
 
     OPTIONS |= {
         "forceinline": True,
-        "_nrt": False,  # no references are counted (see `numba.extending.register_jitable`)
+        "_nrt": False,  # kernels count no references (see `numba.extending.register_jitable`)
         "no_cpython_wrapper": True,  # like the next option: only compiled code calls the kernel
         "no_cfunc_wrapper": True,
     }
@@ -58,19 +58,21 @@ ALLOCATES = (
     "NRT required but not enabled",
     "Only accept returning of array passed into the function as argument",
 )
-"""numba's messages if a function compiled without reference counting allocates an array."""
+"""Phrases in numba's error messages for an array allocation without reference counting."""
 
 
 class KernelError(TypeError):
-    """A kernel breaks a rule or does not compile; the message names the line."""
+    """An error in a kernel that breaks a rule or does not compile. If numba reports the line of the
+    error, the message names this line.
+    """
 
 
 def explanation(error: str) -> str:
-    """Return one line that says where a kernel does not compile, and why.
+    """Return a one-line message that says where and why a kernel does not compile.
 
     Args:
-        error: numba's message. It lists all of numba's attempts, the innermost first. If a name is
-            undefined, the message gives no line.
+        error: numba's error message, which lists all attempts at compilation, innermost first. For
+            an undefined name, numba's message contains no line number.
     """
     *_, kernel = re.findall(r"<function (\S+) at", error) or ["?"]
     location, message = f"kernel {kernel}", error
@@ -81,8 +83,8 @@ def explanation(error: str) -> str:
             break
     if any(phrase in message for phrase in ALLOCATES):
         reason = (
-            "it creates an array, list or string, but kernels cannot allocate memory; create "
-            "the array outside, and pass it as an argument"
+            "the kernel creates an array, list or string, but kernels cannot allocate memory; "
+            "create the array outside the kernel, and pass it as an argument"
         )
     else:
         reason = message.rpartition("pipeline (step: nopython frontend)")[2]

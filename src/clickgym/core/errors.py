@@ -1,4 +1,6 @@
-"""Errors of agents and click models during a run, with the line of the user's own code."""
+"""Errors that agents and click models cause during a run, with the failing line of the user's own
+code.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 PACKAGE = Path(__file__).parents[1]
-"""The folder of the package, installed or in a checkout."""
+"""The folder of the clickgym package, either installed or in a checkout of the repository."""
 LIBRARIES = (str(PACKAGE), "<frozen", *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
-"""The folders of files that are not the user's own."""
+"""The beginnings of the paths of source files that do not belong to the user."""
 FAILURES = (Exception, SystemExit)
-"""The exceptions that count as a failure of user code, which may also call `sys.exit`. Ctrl-C does
-not count.
+"""The exceptions that count as a failure of user code. `SystemExit` is included, because user code
+may call `sys.exit`; `KeyboardInterrupt` (Ctrl-C) is not.
 """
 
 
@@ -26,20 +28,20 @@ class SessionError(RuntimeError):
     the cause.
 
     Compiled code raises the same errors as Python, with three exceptions: an index out of range is
-    not detected, integers overflow silently, and functions of `math` return nan or an infinity
+    not detected, integers overflow silently, and functions from `math` return nan or infinity
     outside their domain.
     """
 
 
 class WorkerError(RuntimeError):
-    """A worker process died, possibly for lack of memory, or could not load the objects that were
-    sent to it. Finished runs are kept.
+    """An error for a worker process that died, possibly because memory ran out, or that could not
+    load the objects sent to it. Finished runs are kept.
     """
 
 
 def cause(error: BaseException) -> str:
-    """Return a short description of an error: its class, its message, and the line in the user's
-    own files, if known.
+    """Describe an exception in one line: its class, its message and, if known, the line in the
+    user's own code.
 
     In compiled code, the line is known for a ``raise`` statement, but not for a division by zero.
     """
@@ -56,20 +58,20 @@ def cause(error: BaseException) -> str:
 
 
 class Fault(Exception):
-    """One fault that a check has found, described in one line."""
+    """An error that a check has found, with a message that describes the error in one line."""
 
 
 def expect(condition: object, fault: str) -> None:
-    """Raise a `Fault` unless the condition holds."""
+    """Raise a `Fault` with the given description unless a condition holds."""
     if not condition:
         raise Fault(fault)
 
 
 @contextmanager
 def kernels_in_python() -> Iterator[None]:
-    """Context manager for calling kernels as Python functions. Python detects an index out of
-    range, where compiled code would overwrite other memory. Any error is re-raised as a `Fault`
-    that names the line.
+    """Context manager for calling kernels as plain Python functions. Python detects an index out of
+    range, whereas compiled code would overwrite other memory. Any error is re-raised as a `Fault`
+    that names the failing line.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # as in compiled code

@@ -1,4 +1,4 @@
-"""Atomic file writing, and one-line errors for input and output; used by the whole package."""
+"""Functions for files: atomic writes, and one-line errors for files that are unusable."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 9
-"""Format number of results folders and saved agents: the first major version of clickgym that
-writes this format.
+"""The format number of results folders and saved agents, which is the first major version of
+clickgym that writes this format.
 """
 
 
@@ -21,15 +21,15 @@ writes this format.
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically, even if several threads or processes write the same file: write a
-    temporary file, and then rename it.
+    """Write a file atomically, by renaming a temporary file. Several threads or processes may write
+    the same file at the same time.
 
     Args:
         path: the file; an existing file or symbolic link is replaced.
-        content: bytes, or text, which is written as UTF-8.
+        content: the bytes to write, or a text that is encoded as UTF-8.
 
     Raises:
-        OSError: the file cannot be written; the error names it.
+        OSError: the file cannot be written; the message names the file.
 
     Example:
         >>> import tempfile
@@ -38,33 +38,35 @@ def write_whole(path: Path, content: str | bytes) -> None:
         ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
         [('a.txt', 'whole')]
     """
-    # only the start of a long name: file systems allow 255 bytes
+    # file systems allow 255 bytes, so use only the start of a long name
     temporary = path.parent / f".{path.name[:30]}.{secrets.token_hex(6)}.partial"
     try:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(temporary, path)
-    except OSError as error:  # name the file, not the temporary file
+    except OSError as error:  # name the file instead of the temporary file
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # the temporary file is left after a failure; otherwise renamed
+        with suppress(OSError):  # after a failure, the temporary file still exists
             temporary.unlink()
 
 
 def append(path: Path, lines: str) -> None:
-    """Add lines to a file, even if several threads or processes add lines to the same file.
+    """Append lines to a file. Several threads or processes may append to the same file at the same
+    time.
 
     Raises:
-        OSError: the lines cannot be written, for example on a full disk; the error names the file.
+        OSError: the lines cannot be written, for example because the disk is full; the message
+            names the file.
     """
     try:
         with open(path, "ab") as file:
             file.write(lines.encode())
-    except OSError as error:  # the error of a full disk names no file
+    except OSError as error:  # if the disk is full, the error names no file
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents if they are missing; raise a ValueError if a file is there."""
+    """Create a folder and its missing parents; raise a ValueError if a file is in the way."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -79,16 +81,16 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def one_line_errors(path: object, fault: str, cure: str) -> Iterator[None]:
-    """Context manager that turns any error into a one-line ValueError: the file, the fault, and
-    what to do.
+    """Context manager that re-raises any error as a one-line ValueError, which names the file, the
+    fault and the cure.
 
-    This includes a panic in Polars, which is not an `Exception`, and a MemoryError that a damaged
-    size field causes. A FileNotFoundError passes through unchanged.
+    This applies even to a Polars panic, which is not an `Exception`, and to a MemoryError caused by
+    a damaged size field. A FileNotFoundError passes through unchanged.
 
     Args:
-        path: the file.
-        fault: what is wrong, such as ``"is damaged"``.
-        cure: what to do.
+        path: the file or other source of data, with which the message begins.
+        fault: a predicate that says what is wrong, such as ``"is damaged"``.
+        cure: advice on what to do, or on what was expected.
     """
     try:
         yield
@@ -100,7 +102,9 @@ def one_line_errors(path: object, fault: str, cure: str) -> Iterator[None]:
 
 
 def check_format(source: object, number: object) -> None:
-    """Raise a ValueError if a file has another format; the message says which version reads it."""
+    """Raise a ValueError if a file's format number is not `FORMAT`. The message names the version
+    of clickgym that can read the file.
+    """
     if number != FORMAT:
         raise ValueError(
             f"{source} was written by another version of clickgym: its format is {number!r}, "
@@ -110,11 +114,11 @@ def check_format(source: object, number: object) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the object in a JSON file.
+    """Read a JSON file that contains an object, and return the object as a dictionary.
 
     Raises:
         FileNotFoundError: the file does not exist.
-        ValueError: the file is not a JSON object; the message says what is wrong.
+        ValueError: the file does not contain a JSON object; the message says what is wrong.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -123,7 +127,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds a {type(content).__name__}; expected a JSON object")
+        raise ValueError(f"{path} contains a {type(content).__name__}; expected a JSON object")
     return content
 
 

@@ -1,13 +1,14 @@
-"""The key of a compiled kernel: a hash of everything it is compiled from.
+"""The key of a compiled kernel: a hash of everything that the kernel is compiled from.
 
-numba's own cache keeps a function's machine code until the function's file changes. It detects
-neither an edit in another file nor changed fields of a named tuple, and would run old code. This
-module can be deleted once numba's cache depends on everything that a function calls and reads.
+numba's own cache reuses a function's machine code until the function's source file changes. numba
+notices neither an edit in another file nor a change to the fields of a named tuple, so it would run
+outdated code. This module can be deleted once numba's cache depends on everything that a function
+calls and reads.
 
 The key is a hash of the kernel's code; the code of all functions that the kernel calls, directly or
 indirectly; the values that these functions read; the fields of the named tuples among the kernel's
 arguments; and the versions of Python, numba and NumPy. A kernel that reads anything else, or that
-contains an inner function, is not kept on disk.
+contains an inner function, is not saved on disk.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ import numpy as np
 from .compiling import OPTIONS, numba
 
 LIBRARIES = ("_operator", "builtins", "cmath", "math", "numba", "numpy")
-"""Modules that change only with the versions of Python, numba and NumPy."""
+"""Modules whose contents change only with the version of Python, numba or NumPy."""
 PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
 
 
 class _UnknownContent(Exception):
-    """Raised for a kernel that cannot be hashed, because it contains an inner function, or reads a
-    value that is neither a kernel, nor a constant, nor part of one of the `LIBRARIES`.
+    """An error for a kernel that cannot be hashed, because the kernel contains an inner function,
+    or reads a value that is not a kernel, not a constant, and not part of one of the `LIBRARIES`.
     """
 
 
@@ -37,20 +38,21 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
     """Return a hash of everything that a kernel is compiled from.
 
     Args:
-        kernel: the function.
-        arguments: the arguments of the kernel's first call; their types decide what is compiled.
-        text: the source of the function that calls the kernel.
+        kernel: the kernel, as a plain Python function.
+        arguments: the arguments of the kernel's first call. Their types determine what is compiled.
+        text: the source code of the function through which Python calls the kernel.
 
     Returns:
-        The hash, or an empty string if the kernel cannot be kept on disk: the kernel reads
-        something that cannot be hashed, or another process cannot import an argument's class.
+        The hash, or an empty string if the kernel cannot be saved on disk, because the kernel reads
+        something that cannot be hashed, or because other processes cannot import the class of an
+        argument.
     """
     config, records = numba.config, [*records_among(arguments)]
     versions = sys.version, numba.__version__, np.__version__, config.OPT, config.BOUNDSCHECK
     if any(kind.__module__ == "__main__" or "<" in kind.__qualname__ for kind in records):
         return ""
     content: list[Any] = [versions, text, [*OPTIONS], [*map(_fields_of, records)]]
-    kernels = [kernel]  # grows in the loop, because kernels call kernels
+    kernels = [kernel]  # grows in the loop, because kernels call other kernels
     try:
         for function in kernels:
             content.append((*_name_of(function), _instructions(function.__code__)))
@@ -62,8 +64,8 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
 
 
 def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
-    """Yield, with their names, the values that numba compiles into a function besides its code:
-    defaults, free variables of a closure, and globals.
+    """Yield the name and the value of everything, apart from code, that numba compiles into a
+    function: defaults, free variables of a closure, and globals.
     """
     yield "defaults", function.__defaults__
     code = function.__code__
@@ -74,8 +76,8 @@ def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _content_of(value: Any, kernels: list[Any]) -> Any:
-    """Return something whose ``repr`` differs for different values. If the value is a kernel, add
-    the kernel to ``kernels``, so that its own content is hashed, too.
+    """Return a representation of a value whose ``repr`` differs for different values. A kernel is
+    also added to ``kernels``, so that the kernel's own code is hashed, too.
     """
     if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
         if value not in kernels:
@@ -101,12 +103,14 @@ def _module_of(value: Any) -> str:
 
 
 def _name_of(value: Any) -> tuple[str, str]:
-    """Return the module of a value, and its name there."""
+    """Return the name of the module that defines a value, and the value's name in this module."""
     return _module_of(value), getattr(value, "__qualname__", getattr(value, "__name__", ""))
 
 
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
-    """Return a function's instructions and constants, independent of its position in the file."""
+    """Return a function's instructions and constants, which do not depend on the function's
+    position in its file.
+    """
     if any(isinstance(value, types.CodeType) for value in code.co_consts):
         raise _UnknownContent  # an inner function, whose repr would contain a memory address
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
@@ -114,14 +118,14 @@ def _instructions(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def _fields_of(record: Any) -> Any:
-    """Return what numba reads from a class of named tuples: its fields in order, and their
-    defaults.
+    """Return what numba reads from a named tuple's class: the class's name, its fields in order,
+    and the fields' defaults.
     """
     return *_name_of(record), getattr(record, "_fields", ()), getattr(record, "_field_defaults", {})
 
 
 def records_among(values: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield the classes of the named tuples among values, nested ones included."""
+    """Yield the class of every named tuple among some values, including nested named tuples."""
     for value in values:
         if isinstance(value, tuple):
             if hasattr(value, "_fields"):

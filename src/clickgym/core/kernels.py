@@ -1,20 +1,20 @@
 """Kernels (small functions in numba's subset of Python), the entries through which Python calls
-them, and their cache on disk.
+kernels, and the cache of compiled kernels on disk.
 
-A *kernel* stays a plain function: a debugger can step through it, and compiled code that calls the
-kernel inlines it. A kernel allocates no array, list or string (its working memory is an argument),
-so numba need not count references. An *entry* is the compiled version of a kernel that Python
-calls; it is compiled at its first call. `Repeated` calls kernels again and again with the same
-arguments, for example for the steps of an environment. A *factory* is a function that takes kernels
-and returns a closure that calls them.
+A *kernel* remains a plain function: a debugger can step through it, and compiled code that calls
+the kernel inlines it. A kernel allocates no array, list or string, so numba need not count
+references; if a kernel needs working memory, the caller passes an array. An *entry* is the compiled
+version of a kernel, for calls from Python; the first call compiles the entry. `Repeated` calls
+kernels again and again with the same arguments, for example for the steps of an environment. A
+*factory* is a function that takes kernels and returns a closure that calls these kernels.
 
-The cache on disk is numba's own, but each entry has its own file, named by a hash of everything
-that the entry is compiled from (`kernel_key`). So after an edit of a kernel, old code never runs;
-an edit elsewhere causes no compilation; and a process that finds all its entries on disk compiles
-nothing. You can delete the folder at any time.
+clickgym uses numba's cache on disk, but each entry has its own file, whose name contains a hash of
+everything that the entry is compiled from (see `kernel_key`). After an edit of a kernel, old code
+therefore never runs; edits elsewhere cause no compilation; and a process that finds all its entries
+on disk compiles nothing. You can delete the cache folder at any time.
 
-If numba is not installed, with ``NUMBA_DISABLE_JIT=1``, and within `uncompiled`, kernels run as
-plain Python and return the same digits.
+Kernels run as plain Python if numba is not installed, if ``NUMBA_DISABLE_JIT=1`` is set, and within
+`uncompiled`. They then return the same digits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from .kernel_key import key_of, records_among
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function as a kernel, which compiled code can call. Python still calls it unchanged.
+    """Mark a function as a kernel, which compiled code can call. In Python, the function behaves as
+    before.
 
     Args:
         function: a function in numba's subset of Python that allocates no array, list or string.
@@ -66,7 +67,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         3.0
     """
     if not isinstance(function, types.FunctionType):
-        raise KernelError(f"kernel got {short_repr(function)}; expected a function")
+        raise KernelError(f"kernel got {short_repr(function)}; expected a Python function")
     if COMPILES and not hasattr(function, "is_kernel"):
         register_jitable(**OPTIONS)(function)
     function.is_kernel = True  # type: ignore[attr-defined]
@@ -75,14 +76,15 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def entry(function: Callable[..., Any]) -> Any:
-    """Return the compiled version of a kernel for calls from Python. It is compiled at its first
-    call, kept on disk, and runs without the GIL.
+    """Return the compiled version of a kernel, for calls from Python. The first call compiles the
+    kernel and saves the machine code on disk. The machine code runs without the GIL.
 
     Args:
         function: a kernel.
 
     Returns:
-        A function with the same positional arguments; always the same object for a kernel.
+        A function with the kernel's positional arguments. For the same kernel, the result is always
+        the same object.
 
     Raises:
         KernelError: ``function`` is not a Python function.
@@ -104,27 +106,31 @@ def {name}(is_open, {arguments}):
     while is_open[0]:
         yield kernel({arguments})
 """
-"""The sources that numba compiles for Python: a function that calls the kernel, and a generator
-that calls the kernel at each ``next``."""
+"""The source code that numba compiles for calls from Python: a function that calls the kernel, and
+a generator that calls the kernel at each ``next``.
+"""
 
 
 class Repeated:
     """Repeated calls of kernels with the same arguments, such as the steps of an environment.
 
-    At each call of an entry, numba checks the types of all arguments and unpacks the arguments.
+    When Python calls an entry, numba checks the types of all arguments and unpacks the arguments.
     This takes longer than most kernels run: seven microseconds for a random generator alone. A
-    compiled generator unpacks its arguments only once. So this object keeps a generator for each
-    kernel, as long as the kernel is called with the same argument objects. A copy of this object
-    starts without generators.
+    compiled generator unpacks its arguments only once. A `Repeated` object therefore keeps one
+    generator for each kernel, as long as the kernel is called with the same argument objects. A
+    copy of the object starts without generators.
     """
 
     def __init__(self) -> None:
         self._held: dict[Any, tuple[Any, ...]] = {}
-        """For each kernel: its arguments, its generator, and the array that keeps that open."""
+        """For each kernel: the arguments, the generator, and the array whose entry keeps the
+        generator open.
+        """
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what the kernel ``function`` returns. Between two calls, change the contents of
-        array arguments rather than pass other objects, which must be unpacked again.
+        """Call the kernel ``function`` and return its result. Between two calls, change the
+        contents of array arguments instead of passing other arrays, which numba would have to
+        unpack again.
         """
         if not _is_compiled:
             return function(*arguments)
@@ -141,7 +147,9 @@ class Repeated:
             raise
 
     def _close(self, function: Any) -> None:
-        """Let a generator end, because numba never frees the arguments of an unfinished one."""
+        """End the generator of a kernel, because numba never frees the arguments of an unfinished
+        generator.
+        """
         _, calls, is_open = self._held.pop(function, NOTHING)
         if calls:
             is_open[0] = False
@@ -160,8 +168,8 @@ NOTHING: tuple[Any, ...] = (), None, None
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Context manager within which kernels run as Python, in all threads: for debuggers, and for
-    tests that take less time than compilation.
+    """Context manager within which kernels run as plain Python in all threads, for debugging and
+    for tests that finish sooner than compilation would.
     """
     global _is_compiled
     previous, _is_compiled = _is_compiled, False
@@ -182,7 +190,9 @@ _first_calls = _FirstCalls()
 
 
 def clock() -> float:
-    """Return the wall time in seconds, minus the time that this thread spent compiling kernels."""
+    """Return the wall-clock time in seconds, minus the time that this thread has spent on compiling
+    kernels.
+    """
     return time.perf_counter() - _first_calls.seconds
 
 
@@ -192,11 +202,11 @@ _listeners: list[Callable[[bool], object]] = []
 
 @contextmanager
 def compiling(callback: Callable[[bool], object]) -> Iterator[None]:
-    """Context manager that reports the compilation of kernels that are not on disk.
+    """Context manager that notifies a callback when kernels that are not on disk are compiled.
 
     Args:
-        callback: called, from any thread, with True when the compilation of a kernel starts and
-            with False when it ends.
+        callback: a function that is called, from any thread, with True when the compilation of a
+            kernel starts, and with False when the compilation ends.
     """
     _listeners.append(callback)
     try:
@@ -207,8 +217,8 @@ def compiling(callback: Callable[[bool], object]) -> Iterator[None]:
 
 @contextmanager
 def compilation_note() -> Iterator[None]:
-    """Context manager that prints a note on stderr when compilation first starts. It prints nothing
-    if stderr is not a terminal, or if a `compiling` context is already active.
+    """Context manager that prints a note on stderr when the first compilation starts. No note is
+    printed if stderr is not a terminal, or if a `compiling` context is already active.
     """
     notes = [] if _listeners or not sys.stderr.isatty() else [COMPILING]
     with compiling(lambda _: notes and print(notes.pop(), file=sys.stderr)):
@@ -216,14 +226,14 @@ def compilation_note() -> Iterator[None]:
 
 
 class _Entry:
-    """A kernel, and the compiled functions or generators through which Python calls it."""
+    """A kernel, with the compiled functions or generators through which Python calls the kernel."""
 
     def __init__(self, function: Callable[..., Any], text: str) -> None:
         self.kernel, self._text = function, text
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._compiled: dict[Any, Any] = {}
-        """The compiled versions, by the classes of the named tuples among the arguments, whose
-        fields determine the file.
+        """The compiled versions of the kernel. Each combination of named tuples among the arguments
+        has its own version, because the key depends on the fields of their classes.
         """
 
     def __call__(self, *arguments: Any) -> Any:
@@ -236,11 +246,12 @@ class _Entry:
         return compiled(*arguments)
 
     def _compile(self, arguments: tuple[Any, ...]) -> Any:
-        """Return numba's version of the kernel, compiled for these arguments or loaded from disk.
+        """Return the compiled version of the kernel for the types of some arguments, newly compiled
+        or loaded from disk.
 
-        numba keeps the machine code of a function next to the function's source file. So the
-        function that calls the kernel is given its own file, which has the kernel's key in its
-        name.
+        numba saves the machine code of a function next to the function's source file. The function
+        that calls the kernel therefore gets its own source file, with the kernel's key in the
+        file's name.
         """
         start, key = time.perf_counter(), key_of(self.kernel, arguments, self._text)
         name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
@@ -255,7 +266,7 @@ class _Entry:
         for listener in listeners:
             listener(True)
         was_collecting = gc.isenabled()
-        gc.disable()  # collection would take a twelfth of a cold command's time, and free little
+        gc.disable()  # collection would take a twelfth of the time of a command that compiles
         try:
             compiled.compile((*map(numba.typeof, arguments),))
         except numba.core.errors.NumbaError as error:
@@ -270,17 +281,17 @@ class _Entry:
 
 
 def static_kernels(cls: type, names: Iterable[str]) -> None:
-    """Make the kernels in the body of a class static, so that access through an instance does not
-    bind them.
+    """Turn the kernels in the body of a class into static methods, so that access through an
+    instance does not bind the kernels.
 
     Args:
         cls: the class.
-        names: the attributes that are kernels. An attribute that the body lacks, or that is None
-            or a property, stays as it is.
+        names: the names of the attributes that are kernels. Names that the class body does not
+            define, or for which it defines None or a property, are skipped.
 
     Raises:
         KernelError: an attribute is not a plain function, for example because `numba.njit` has
-            compiled it.
+            already compiled it.
     """
     for name in names:
         member = vars(cls).get(name)
@@ -292,8 +303,8 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder of compiled kernels, from all versions of the sources. The folder may not
-    exist yet.
+    """Return the folder of all compiled kernels, including those from older versions of the source
+    code. The folder may not exist yet.
     """
     base = (
         os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
@@ -302,16 +313,18 @@ def cache_folder() -> Path:
 
 
 def _make_file(file: Path) -> bool:
-    """Make the file of an entry. If the folder is not writable, warn and return False."""
+    """Create the source file of an entry, and return whether the file can be used. If the folder is
+    not writable, warn and return False.
+    """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
             with suppress(FileExistsError):
-                file.open("x").close()  # stays empty: numba compares only its size and time
+                file.open("x").close()  # an empty file, because numba checks only its size and time
     except OSError as error:
         warnings.warn(
-            "compiled kernels cannot be saved to disk, so every process compiles them again: "
-            f"{error}",
+            "compiled kernels cannot be saved to disk, so every process compiles them again; set "
+            f"XDG_CACHE_HOME to a writable folder ({error})",
             stacklevel=2,
         )
         return False

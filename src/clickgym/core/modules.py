@@ -1,5 +1,5 @@
-"""Imports of your own modules by name: ``module:Name``. Names that clickgym reads from files are
-never imported.
+"""Import of the user's own modules by name, as in ``module:Name``. Names that clickgym reads from
+files are never imported.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from .errors import FAILURES, cause
 
 
 def module_of(noun: str, name: str) -> ModuleType:
-    """Import the module of ``"module:Name"``; errors begin with ``noun``.
+    """Import and return the module in ``"module:Name"``. Error messages begin with ``noun``, such
+    as "agent".
 
-    The working folder is appended to ``sys.path``, which worker processes receive, too.
+    The working folder is appended to ``sys.path``, so that its modules can be imported in this
+    process and in worker processes, which receive ``sys.path``.
     """
     module, folder = name.partition(":")[0], str(Path.cwd())
     is_path = name.partition(":")[2][:1] in ("\\", "/")  # such as C:\agent.py

@@ -1,4 +1,6 @@
-"""Specs of agents, environments and instances: a name with arguments, ``NAME[:KEY=VALUE,...]``."""
+"""Specs: texts ``NAME[:KEY=VALUE,...]`` that name an agent, an environment or an instance, with its
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from typing import Any
 from .checks import short_repr
 
 SEPARATOR = re.compile(r',(?=[^",=]+=(?:[^"]*"[^"]*")*[^"]*$)')
-"""The commas that separate arguments: those before ``key=``, unless they are in double quotes."""
+"""A comma that separates two arguments: a comma before ``key=`` that is not in double quotes."""
 OPENS = re.compile(r"(dict|list|tuple)?[\[({]")
-"""The start of a text that was meant as a list, a tuple or a dictionary."""
+"""The beginning of a text that looks like a list, a tuple or a dictionary."""
 
 
 def parse_value(text: str) -> Any:
@@ -33,13 +35,14 @@ def parse_value(text: str) -> Any:
 def parse_spec(
     spec: str, value_of: Callable[[str, str], Any] | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """Split a spec into the name and its arguments.
+    """Split a spec into its name and its arguments.
 
     Args:
         spec: ``"Name"`` or ``"Name:key=value,key=value"``. The name may itself be
             ``module:Class``.
-        value_of: called with each key and the text of its value; the spec is put in front of the
-            message if this raises a ValueError. By default, `parse_value` reads the values.
+        value_of: a function that takes an argument's key and the text of its value, and returns the
+            value. If the function raises a ValueError, the message is prefixed with the spec. By
+            default, `parse_value` parses the text.
 
     Raises:
         ValueError: an argument is not ``key=value``, a key occurs twice, a colon stands where a
@@ -78,8 +81,8 @@ def parse_spec(
 
 
 def format_spec(name: str, arguments: Mapping[str, Any]) -> str | None:
-    """Return the spec from which `parse_spec` reads this name and these arguments. Return None if
-    there is no such spec, for example because an argument cannot be written as JSON.
+    """Return the spec that `parse_spec` splits into this name and these arguments, or None if there
+    is no such spec, for example because an argument cannot be written as JSON.
 
     Example:
         >>> format_spec("PBMRank-v0", {"reward": "any_click", "cutoff": 3})
@@ -98,7 +101,7 @@ def format_spec(name: str, arguments: Mapping[str, Any]) -> str | None:
 
 def _format_value(value: Any) -> str:
     """Return an argument's value as text. A string is quoted if it contains a comma, or if
-    `parse_value` would read it as another value.
+    `parse_value` would return another value.
     """
     if isinstance(value, str) and "," not in value and parse_value(value) == value:
         return value

@@ -1,5 +1,5 @@
-"""Initial states of agents and environments: each field declares the dtype, the shape and the
-first value of its array.
+"""Initial states of agents and environments: named tuples whose fields declare the dtype, the shape
+and the first value of each array.
 
 ::
 
@@ -11,8 +11,8 @@ first value of its array.
         epsilon: float  # no declaration: the hyper-parameter of this name, or the value that
             `first_values` returns
 
-Letters are sizes. For agents, they are L items, K positions, d features, S states of users, and the
-letters that the agent adds in `sizes`.
+Letters stand for sizes. In an agent's state, the letters are L items, K positions, d features, S
+states of users, and the letters that the agent defines in `sizes`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Flags = NDArray[np.bool_]
 
 @cache
 def _arrays_of(state: type) -> list[tuple[str, np.dtype[Any], list[Any]]]:
-    """Return the name, the dtype and the declaration of each field of a named tuple that is an
-    array. A declaration is empty, a shape, or a shape and a first value.
+    """Return the name, the dtype and the declaration of each array field of a named tuple. A
+    declaration is empty, or consists of a shape and, optionally, a first value.
     """
     arrays = []
     for name, hint in get_type_hints(state, include_extras=True).items():
@@ -47,24 +47,25 @@ def _arrays_of(state: type) -> list[tuple[str, np.dtype[Any], list[Any]]]:
 
 
 def check_dtypes(state: tuple[Any, ...]) -> None:
-    """Raise a ValueError if the dtype of an array in a state differs from the dtype that its field
-    declares. Kernels that write to an integer array, for example, would silently drop fractions.
+    """Raise a ValueError if the dtype of an array in a state is not the dtype that the array's
+    field declares. Kernels would, for example, silently drop fractions when they write to an
+    integer array.
     """
     for name, expected, _ in _arrays_of(type(state)):
         dtype = getattr(getattr(state, name), "dtype", expected)
         if dtype != expected:
             raise ValueError(
-                f"the array {name} of {type(state).__name__} has the dtype {dtype}; its field says "
-                f"{expected}"
+                f"the array {name} of {type(state).__name__} has the dtype {dtype}, but its field "
+                f"declares {expected}"
             )
 
 
 def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a named tuple declares, by name, with their values before the first
-    session.
+    """Create the arrays that a named tuple declares, with their values before the first session,
+    and return the arrays by name.
 
     Raises:
-        ValueError: a shape is malformed, or has a letter that ``sizes`` lacks.
+        ValueError: a shape is malformed, or contains a letter that ``sizes`` lacks.
     """
     arrays = {}
     for name, dtype, declaration in _arrays_of(state):
@@ -77,7 +78,9 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
 
 
 def length_of(text: str, sizes: Mapping[str, int]) -> int:
-    """Return the length that ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"`` describes."""
+    """Return the length of a dimension that is declared as ``"L"``, ``"K+1"``, ``"2K+1"`` or
+    ``"64"``.
+    """
     match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
     if match is None or match[2] not in ("", *sizes):
         raise ValueError(

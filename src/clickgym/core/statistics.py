@@ -1,4 +1,6 @@
-"""Intervals and p-values from Student's t distribution, and Holm's procedure."""
+"""Confidence intervals and p-values from Student's t distribution, and Holm's procedure for several
+tests.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +11,23 @@ CONFIDENCE = 0.95
 
 
 def t_quantile(freedom: int) -> float:
-    """Return the quantile of Student's t distribution that is half the width, in standard errors,
-    of a 95 % confidence interval.
+    """Return half the width of a 95 % confidence interval, in standard errors: a quantile of
+    Student's t distribution.
 
     Args:
-        freedom: degrees of freedom.
+        freedom: the degrees of freedom.
     """
-    from scipy.special import stdtrit  # slow to load
+    from scipy.special import stdtrit  # slow to import
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def half_width(n: int) -> float:
-    """Return half the width, in standard deviations, of the 95 % confidence interval of a mean of
-    n independent values.
+    """Return half the width, in standard deviations, of the 95 % confidence interval for the mean
+    of n independent values.
 
     Args:
-        n: the number of values. A single value has no interval, so the result is then nan.
+        n: the number of values. A single value has no interval, so the result is nan.
 
     Example:
         >>> round(half_width(3), 4)
@@ -35,15 +37,15 @@ def half_width(n: int) -> float:
 
 
 def p_value(mean: float, error: float, freedom: int) -> float:
-    """Return the p-value of the two-sided t test of a mean against zero.
+    """Return the p-value of a two-sided t test of whether a mean differs from zero.
 
     Args:
-        mean: the mean.
-        error: the standard error of the mean. If all values are equal, the standard error and the
-            result are 0.
-        freedom: degrees of freedom.
+        mean: the mean to be tested.
+        error: the standard error of the mean. If the standard error is 0, because all values are
+            equal, the result is 0.
+        freedom: the degrees of freedom.
     """
-    from scipy.special import stdtr  # slow to load
+    from scipy.special import stdtr  # slow to import
 
     if error == 0:
         return 0.0
@@ -51,8 +53,8 @@ def p_value(mean: float, error: float, freedom: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values of several tests, adjusted by Holm's procedure: if adjusted p-values of
-    at most 5 % count as significant, the probability of any false positive is at most 5 %.
+    """Adjust the p-values of several tests by Holm's procedure. If you call a test significant when
+    its adjusted p-value is at most 5 %, the probability of any false positive is at most 5 %.
 
     Source: Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of
     Statistics 1979.

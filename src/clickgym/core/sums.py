@@ -1,8 +1,8 @@
-"""Sums of products whose terms are added in the same order on every processor.
+"""Sums of products that are added in the same order on every processor.
 
-BLAS and LAPACK do not guarantee such an order. Because sums decide lists, clicks and rewards,
-environments and agents do not use ``@``, ``dot``, ``einsum`` or ``linalg``. Each sum here goes from
-its first term to its last.
+BLAS and LAPACK do not guarantee such an order, but the sums decide lists, clicks and rewards.
+Environments and agents therefore use the functions of this module instead of ``@``, ``dot``,
+``einsum`` and ``linalg``. Each function adds the terms of a sum from the first to the last.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @kernel
 def weighted_sum(weights, values):  # type: ignore[no-untyped-def]
-    """Return ``Σ w_i v_i``."""
+    """Return the sum of the values, each multiplied by its weight: ``Σ w_i v_i``."""
     total = 0.0
     for i in range(len(weights)):
         total += weights[i] * values[i]
@@ -25,14 +25,14 @@ def weighted_sum(weights, values):  # type: ignore[no-untyped-def]
 
 
 def weighted_sums(rows: ArrayLike, weights: ArrayLike) -> Floats:
-    """Return ``Σ_j r_j w_j`` along the last axis, for each row.
+    """Return the weighted sum ``Σ_j r_j w_j`` of each row, along the last axis.
 
     Args:
-        rows: ``(..., n)`` numbers.
-        weights: ``(n,)``, or any shape that broadcasts against ``rows``.
+        rows: ``(..., n)`` numbers, with the rows along the last axis.
+        weights: ``(n,)`` numbers, or an array of any shape that broadcasts against ``rows``.
 
     Returns:
-        ``(...)`` float64; zeros if n is 0.
+        ``(...)`` float64 sums. If n is 0, all sums are 0.
 
     Example:
         >>> weighted_sums([[1.0, 2.0], [3.0, 4.0]], [0.5, 0.25])
@@ -44,8 +44,8 @@ def weighted_sums(rows: ArrayLike, weights: ArrayLike) -> Floats:
 
 
 def products_of_rows(first: Floats, second: Floats) -> Floats:
-    """Return the products ``Σ_j a_j b_j`` of each row of an ``(n, k)`` array with each row of an
-    ``(m, k)`` array, as an ``(n, m)`` array.
+    """Multiply each row of an ``(n, k)`` array with each row of an ``(m, k)`` array, and return the
+    ``(n, m)`` products ``Σ_j a_j b_j``.
 
     Example:
         >>> products_of_rows(np.eye(2), np.array([[1.0, 2.0]]))
@@ -59,12 +59,12 @@ def products_of_rows(first: Floats, second: Floats) -> Floats:
 
 
 def solve(matrix: Floats, target: Floats) -> Floats:
-    """Return the solution x of ``matrix x = target``, by Gaussian elimination with partial
+    """Solve the linear equations ``matrix x = target`` for x, by Gaussian elimination with partial
     pivoting.
 
     Args:
-        matrix: ``(n, n)`` of full rank.
-        target: ``(n,)``.
+        matrix: ``(n, n)`` coefficients, of full rank.
+        target: ``(n,)`` right-hand side.
 
     Example:
         >>> solve(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([2.0, 3.0]))

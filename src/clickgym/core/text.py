@@ -1,4 +1,4 @@
-"""Text for numbers, times, regret with its interval, and tables in Markdown."""
+"""Functions that format numbers, times, regret with its interval, and Markdown tables as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
-    """Return a mean and half the width of its interval as text, with as many digits as the width
+    """Format a mean and half the width of its interval as text, with as many digits as the width
     justifies.
 
     Example:
@@ -25,7 +25,7 @@ def regret_text(mean: float, half_width: float | None) -> str:
 
 
 def duration(nanoseconds: float) -> str:
-    """Return a time per session as text.
+    """Format a time per session, given in nanoseconds, as text.
 
     Example:
         >>> duration(87.4), duration(71_300)
@@ -35,7 +35,7 @@ def duration(nanoseconds: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text in one line, with single spaces.
+    """Return a text on one line, with single spaces between its words.
 
     Example:
         >>> one_line("two\\nlines")
@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, width: int = 60) -> str:
-    """Return the text in at most ``width`` characters; a longer text loses its middle.
+    """Shorten a text to at most ``width`` characters, by replacing its middle with an ellipsis.
 
     Example:
         >>> shorten("PBMRank-v0:attraction=[0.5,0.4,0.3],reward=any_click", 30)
@@ -57,7 +57,8 @@ def shorten(text: str, width: int = 60) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return the text escaped for Markdown, in one line: no HTML, no table, no list, no link.
+    """Escape a text for Markdown, on one line, so that nothing in the text is read as HTML, a
+    table, a list or a link.
 
     Example:
         >>> print(markdown_text("a|b <c>"), markdown_text("- d"), markdown_text("1. e"))
@@ -68,10 +69,11 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table in Markdown.
+    """Return the lines of a Markdown table.
 
     Args:
-        rows: the cells, header first; they must be escaped, for example by `markdown_text`.
+        rows: the rows of cells, the header first. The cells must already be escaped, for example by
+            `markdown_text`.
 
     Example:
         >>> markdown_table([["agent", "regret"], ["Random", "17"]])

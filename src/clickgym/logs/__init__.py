@@ -1,4 +1,5 @@
-"""Click logs and judged queries: read them, and fit click models to click logs.
+"""Tools for click logs and judged queries: read click logs and judgments, and fit click models to
+click logs.
 
 Example:
     >>> from clickgym.logs import ClickLog, CMEstimator

@@ -1,12 +1,12 @@
-"""Check whether the users of a log can be simulated: lists are left out, and click models predict
-the clicks on the left-out lists from the other lists.
+"""A check of whether the users of a log can be simulated: click models predict the clicks on lists
+that were left out of the log.
 
-At most five lists of a query are left out, one at a time. Click models are fitted to the sessions
-of all other lists, and predict the click rates of the left-out list by position. They are compared
-with a baseline, which predicts the rates that the query's other lists had at these positions, as if
-all items were equally good. A model that predicts better than the baseline knows something about
-the order of lists. Squared errors also contain the noise of the clicks; the expected size of this
-noise is known, and is subtracted.
+At most five lists of each query are left out, one at a time. Click models are fitted to the
+sessions of all other lists, and predict the click rate at each position of the left-out list. The
+predictions are compared with a baseline: the click rates that the query's other lists had at the
+same positions, as if all items were equally good. A model that predicts better than this baseline
+knows something about the order of lists. Squared errors also contain the noise of the clicks; the
+expected size of this noise is known, and is subtracted.
 """
 
 from __future__ import annotations
@@ -27,41 +27,48 @@ from .log import ClickLog
 
 MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
 MOST_LISTS = 5
-"""The largest number of a query's lists that are left out, one after another."""
+"""The largest number of lists that are left out for each query, one after another."""
 ROUNDS = 10
-"""The number of rounds. In each round, only some of the queries leave out a list. If all queries
-left out a list at once, each query with two lists would have only one list left, and no model could
-tell attraction from examination.
+"""The number of rounds in which `check_models` fits the models. In each round, a list is left out
+for only some of the queries. If a list were left out for every query at once, each query with two
+lists would have only one list left, and no model could tell attraction from examination.
 """
 LEAST_SESSIONS = 100
-"""The smallest number of sessions of a list that is left out."""
+"""The smallest number of sessions that a list must have to be left out."""
 LEAST_DISPLAYS = 30
-"""Clicks on an item are predicted only if the query's other lists show it in this many sessions."""
+"""The smallest number of sessions in which a query's other lists must show an item, so that clicks
+on this item are predicted.
+"""
 TRUSTED = 0.5
-"""The share of the differences between lists that a model must predict to be trusted."""
+"""The share of the differences between lists that a model must predict for its simulations to be
+trusted.
+"""
 LEAST_QUERIES = 5
-"""The smallest number of queries for which intervals are computed."""
+"""The smallest number of queries for which 95 % intervals are computed."""
 RESAMPLES = 1000
-"""The number of times that the queries are resampled for an interval."""
+"""The number of bootstrap samples of the queries from which a 95 % interval is computed."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
 
 
 class Simulability(NamedTuple):
-    """The answer whether click models predict the clicks on lists that were left out.
+    """The result of `check_models`: how well click models predict the clicks on lists that were
+    left out.
 
     Attributes:
-        table: a row per model with these columns. ``error`` is the root mean squared error of the
-            predicted click rates by position, and ``noise`` is the error of a model that knows the
-            truth. ``predicted`` is the share of the squared differences between a list and the
-            query's other lists that the model predicts, after the noise is subtracted from errors
-            and differences: 1 is all of them (also for a model whose error is below the noise), and
-            0 is no better than the click rates of positions. ``low`` and ``high`` are the 95 %
-            interval of ``predicted`` (bootstrap over queries), NaN for fewer than 5 queries.
-        verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` if the interval of the best model
-            contains one half.
-        sentence: the verdict as a sentence.
+        table: a row for each model, with these columns. ``error`` is the root mean squared error of
+            the predicted click rates by position, and ``noise`` is the error of a model that knows
+            the true click probabilities. ``predicted`` is the share of the differences between a
+            list and the query's other lists that the model predicts: 1 means all differences, and 0
+            means that the model is no better than the click rates of positions. The share is
+            computed from squared differences and squared errors after subtracting the noise, so it
+            is also 1 if the error is below the noise. ``low`` and ``high`` are the bounds of the 95
+            % interval of ``predicted`` (bootstrap over queries), NaN for fewer than 5 queries.
+        verdict: ``"can"`` if simulations can be trusted, ``"cannot"`` if not, and ``"unknown"`` if
+            the log does not decide, for example because the interval of the best model contains one
+            half.
+        sentence: the verdict as a sentence, and then any `cautions` about the log.
     """
 
     table: pl.DataFrame
@@ -70,26 +77,30 @@ class Simulability(NamedTuple):
 
 
 def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
-    """Check whether users simulated from a log can be trusted to order lists like those in the log.
+    """Check whether simulated users, made from a log, can be trusted to order lists like those in
+    the log.
 
-    To answer this question, the function leaves out lists of the log, and click models that are
-    fitted to the other lists predict the clicks on the lists left out. ⚠ If the lists in the log
-    differ only in that items swap places, the answer holds for such swaps only, and simulated users
-    may order other lists wrongly.
+    The function leaves out lists of the log, fits click models to the other lists, and compares the
+    predicted clicks on the left-out lists with the true clicks. ⚠ If the lists in the log differ
+    only in that items swap places, the answer holds only for such swaps, and simulated users may
+    order other lists wrongly.
 
     ⚠ At most five lists of each query are left out. All of these lists, and all positions in a
-    list, have the same weight, however often the lists were shown. Items that the query's other
-    lists showed in fewer than 30 sessions are not counted.
+    list, have the same weight, however often the lists were shown. Positions are ignored if the
+    query's other lists showed the item there in fewer than 30 sessions.
 
     Args:
-        log: sessions of any queries; some queries must have two lists or more.
-        models: the short names of the click models to fit. ⚠ The answer is about the best of these
-            models. If you leave out the right model, a wrong model may predict the click rates of
-            lists with swapped items, and yet order other lists wrongly.
+        log: the sessions of one or more queries; some queries must have at least two different
+            lists.
+        models: the short names of the click models to fit; by default, all six models. ⚠ The answer
+            is about the best of these models. If you leave out the right model, a wrong model may
+            predict the click rates of lists with swapped items, and still order other lists
+            wrongly.
 
     Raises:
-        ValueError: an argument is invalid, or no query has at least two lists, one of them shown in
-            100 sessions or more.
+        ValueError: an argument is invalid; no query has at least two lists, one of them shown in
+            100 sessions or more; or the other lists do not show the items of the left-out lists
+            often enough.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym.logs
@@ -99,7 +110,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
         >>> check_models(log, ["PBM"]).table.select("model", "predicted").rows()[0][1] > 0.9
         True
     """
-    check_kind("log", log, ClickLog, "a ClickLog")
+    check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
     models = check_labels("models", models)
     for name in models or ("",):
         check_choice("model", name, MODEL_ESTIMATORS)
@@ -111,8 +122,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
             "the log is too small for this check: expected a query with at least two "
             f"different lists, one of them shown in {LEAST_SESSIONS} sessions or more"
         )
-    # Columns: the query; the noise of the list's rates; the noise of both rates; the squared errors
-    # of the other lists' rates, and of each model.
+    # Each part has these columns: the query; the noise of the list's rates; the noise of both
+    # rates; the squared errors of the other lists' rates, and of each model.
     parts = []
     for number in np.unique(rounds[rounds >= 0]):
         out = np.flatnonzero(rounds == number)
@@ -133,8 +144,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
 
 
 def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, int]:
-    """Return the table of `Simulability`, from the rows of `_errors`, and the number of queries.
-    Intervals come from samples of the queries, drawn with replacement.
+    """Return the table of `Simulability`, computed from the rows of `_errors`, and the number of
+    queries. The intervals come from bootstrap samples of the queries.
     """
     labels, rows = np.unique(errors[:, 0], return_inverse=True)
     sums = np.zeros((len(labels), errors.shape[1]))
@@ -159,7 +170,7 @@ def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, i
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:
     """Return the round in which each list is left out. The most frequent lists of a query get
-    different rounds; the other lists are never left out and get -1.
+    different rounds; the other lists are never left out, and get -1.
     """
     order = np.lexsort((-counts, queries))
     _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
@@ -180,8 +191,8 @@ def _errors(
     first: Indices,
     lists: Indices,
 ) -> Floats:
-    """Return a row for each position of the lists that are left out in the same round;
-    `check_models` adds the rows up.
+    """Return the noise and the squared errors of the baseline and of each model, in a row for each
+    position of the lists that are left out in one round. `check_models` lists the columns.
     """
     out = np.isin(index, lists)
     left_out, n_items = log[first[lists]], np.int64(len(log.item_labels))
@@ -203,17 +214,19 @@ def _errors(
 
 
 def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
-    """Return ``(n, K)`` the click rates of groups of sessions by position, and their variances."""
+    """Return the click rates of groups of sessions by position, and the variances of these rates,
+    as two ``(n, K)`` arrays.
+    """
     displays = np.array([np.bincount(groups, column, n) for column in (log.items >= 0).T]).T
     clicks = np.array([np.bincount(groups, column, n) for column in log.clicks.T]).T
-    rate = (clicks + 0.5) / (displays + 1)  # so that no rate is without noise
+    rate = (clicks + 0.5) / (displays + 1)  # smoothed, so that no variance is 0
     noise = rate * (1 - rate) / np.maximum(displays, 1)
     return clicks / np.maximum(displays, 1), noise
 
 
 def _figures(sums: Floats) -> tuple[Floats, Floats]:
-    """Return each model's error, and the share of the differences that the model predicts, from
-    rows of sums over positions.
+    """Return the error of each model, and the share of the differences between lists that the model
+    predicts, from rows of sums over positions.
     """
     counts, noise, both_noise, rate_errors = (column[:, None] for column in sums.T[:4])
     differences = np.where(rate_errors > both_noise, rate_errors - both_noise, np.nan)
@@ -222,7 +235,9 @@ def _figures(sums: Floats) -> tuple[Floats, Floats]:
 
 
 def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
-    """Return whether simulations can be trusted to order lists, and a sentence that says so."""
+    """Return the verdict on whether simulations can be trusted to order lists, as a word and as a
+    sentence.
+    """
     best = table.sort("error").select("model", "predicted", "low", "high")
     model, share, low, high = best.row(0)
     unknown = "This log cannot tell whether simulations can be trusted to order lists like its own"

@@ -1,4 +1,6 @@
-"""From a click log to instances: fitted click models, and their scores on held-out sessions."""
+"""Instances made from a click log: click models are fitted to the log, and scored on held-out
+sessions.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,27 @@ from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .log import ClickLog, frequent_queries
 
 LEAST_SHARE = 0.01
-"""An item belongs to an instance if at least this share of the query's sessions show it."""
+"""The smallest share of a query's sessions that must show an item, so that the item belongs to the
+query's instance.
+"""
 LEAST_CLICKS = 30
-"""Two positions can be compared if the same items have at least this many clicks at both positions.
+"""The smallest number of clicks that the same items must have at each of two positions, so that the
+two positions can be compared.
 """
 ORIGIN = "estimated by clickgym from a click log"
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Click models fitted to a log.
+    """Click models that were fitted to a log, and the instances made from these models.
 
     Attributes:
-        train, test: the sessions to which the scored models were fitted, and the sessions held out
-            for their scores. If no sessions are held out, ``train`` has all sessions.
-        scored: the estimators fitted to ``train``, by the short names of their models.
-        estimators: the estimators fitted to the whole log, by the same names.
-        instances: the instance of each query, by the query's label, with the click models of
+        train, test: the sessions to which the scored models were fitted, and the held-out sessions
+            on which they can be scored. If no sessions are held out, ``train`` has all sessions.
+        scored: the estimators that were fitted to ``train``, by the short names of their models.
+        estimators: the estimators that were fitted to the whole log, by the short names of their
+            models.
+        instances: the instances, by the labels of their queries. Their click models come from
             ``estimators``.
     """
 
@@ -60,10 +66,11 @@ def fit_models(
     seed: int = 0,
     origin: str = ORIGIN,
 ) -> Fitted:
-    """Fit click models to a log, score them on held-out sessions, and make instances of queries.
+    """Fit click models to a log, hold out sessions for scoring the models, and make instances of
+    queries.
 
-    The parameters in the instances are estimated from all sessions, as by `Estimator.fit`. The
-    scores come from estimators that were fitted without the held-out sessions.
+    The instances use estimates from all sessions. The estimators for scoring are fitted without the
+    held-out sessions.
 
     Args:
         log: the sessions to fit the models to.
@@ -71,18 +78,18 @@ def fit_models(
             short name of another estimator's ``model_class``.
         queries: the labels of the queries to make instances for; by default, the most frequent
             query.
-        n_items: L, the number of items in each instance: the items that the query displayed most
-            often. By default, all items that appear in at least 1 % of the query's sessions. The
-            models are always fitted to all items.
-        test_share: the share of sessions that are held out; 0 for none.
+        n_items: L, the number of items in each instance, which keeps the items that the log shows
+            most often for the query. By default, an instance has all items that appear in at least
+            1 % of the query's sessions. The models are always fitted to all items.
+        test_share: the share of sessions that are held out; with 0, no sessions are held out.
         seed: the seed of the random split.
-        origin: a text that says where the instances come from.
+        origin: a text for the instances that says where they come from.
 
     Raises:
         ValueError: an argument is invalid; raised before any model is fitted.
 
     Warns:
-        ConvergenceWarning: as `Estimator.fit`.
+        ConvergenceWarning: EM with a ``tol`` had not converged after its last step.
 
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
@@ -92,7 +99,7 @@ def fit_models(
         >>> fitted.scored["DBN"].score(fitted.test) < 0
         True
     """
-    check_kind("log", log, ClickLog, "a ClickLog")
+    check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
     for name in check_labels("models", models):
         check_choice("model", name, MODEL_ESTIMATORS)
     check_number("test_share", test_share, 0, below=1)
@@ -115,9 +122,7 @@ def fit_models(
 def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
     """Split a log at random into training sessions and held-out sessions, at least one each."""
     if len(log) < 2:
-        raise ValueError(
-            f"the log has {len(log)} sessions; expected 2 or more, because some are held out"
-        )
+        raise ValueError(f"the log has {len(log)} sessions; expected 2 or more, to hold some out")
     size = min(max(round(share * len(log)), 1), len(log) - 1)
     held_out = np.zeros(len(log), bool)
     held_out[np.random.default_rng(seed).choice(len(log), size, replace=False)] = True
@@ -125,19 +130,19 @@ def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLo
 
 
 def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
-    """Return the labels of the ``n_items`` items that a query displayed most often, most displayed
-    first. By default, return the items in at least `LEAST_SHARE` of the query's sessions, but at
-    least as many items as there are positions.
+    """Return the labels of the ``n_items`` items that the log shows most often for a query, in
+    descending order of frequency. By default, return the items in at least `LEAST_SHARE` of the
+    query's sessions, but at least as many items as there are positions.
     """
     if query not in log.query_labels:
         frequent = ", ".join(frequent_queries(log, 10))
         raise ValueError(
-            f"the log has no query {short_repr(query)}; its most frequent ones are {frequent}"
+            f"the log has no query {short_repr(query)}; its most frequent queries are {frequent}"
         )
     if n_items is not None and check_count("n_items", n_items) < log.n_positions:
         raise ValueError(
-            f"n_items is {n_items}, but the log has {log.n_positions} positions; pass at least as "
-            "many items"
+            f"n_items is {n_items}, but the log has {log.n_positions} positions; pass at least "
+            f"n_items={log.n_positions}"
         )
     sessions = log.of_query(query).items
     displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
@@ -156,11 +161,11 @@ def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
 def _instance(
     log: ClickLog, query: str, items: Sequence[str], models: Sequence[ClickModel], origin: str
 ) -> Instance:
-    """Return the instance of one query, from models over the items in the order of their labels.
+    """Make the instance of one query from click models whose items are sorted by label.
 
-    The instance's items are numbered in the order of their labels, so the numbers say nothing about
-    positions and clicks. The initial ranking is the most frequent list, without documents that are
-    not among the items, followed by the items that this list lacks, most displayed first.
+    Because items are numbered in the order of their labels, the numbers say nothing about positions
+    and clicks. The initial ranking is the most frequent list, reduced to the instance's items, and
+    then the instance's other items, most often shown first.
     """
     labels = sorted(items)
     sessions = log.of_query(query).items
@@ -185,12 +190,13 @@ def _instance(
 
 
 def positions_apart(log: ClickLog) -> list[list[int]]:
-    """Return the groups of positions, counted from 1, that the log compares with each other. If the
-    log compares all positions, there is one group.
+    """Return groups of positions, counted from 1, such that the log compares only positions of the
+    same group with each other. If the log compares all positions, there is one group.
 
-    A log compares two positions directly if the same items were clicked at both, for the same
-    query, and indirectly through other positions. Across groups, a click model without a reading
-    order (PBM, UBM) cannot tell attractive items from positions that users look at.
+    A log compares two positions directly if the same items were clicked at both positions for the
+    same query, and indirectly through other positions. If two positions are in different groups, a
+    click model without a reading order (PBM, UBM) cannot tell whether one of the positions shows
+    more attractive items or is looked at by more users.
 
     Example:
         >>> exchanged = ClickLog([[0, 1, 2], [1, 0, 2]] * 40, [[1] * 3] * 80, [0] * 80,
@@ -208,16 +214,16 @@ def positions_apart(log: ClickLog) -> list[list[int]]:
 
 
 def cautions(log: ClickLog) -> str:
-    """Return sentences on positions that the log does not compare, and on sessions without a click
-    that it may lack; empty if there is no reason for either.
+    """Return sentences that warn about positions that the log does not compare, and about a log
+    that may lack its sessions without a click. If neither warning applies, return an empty text.
     """
     sentences, groups = [], positions_apart(log)
     if len(groups) > 1:
         words = " | ".join(", ".join(map(str, group)) for group in groups)
         sentences.append(
             "Caution: hardly any item was clicked in more than one of these groups of positions: "
-            f"{words}. Which items are better across groups is therefore only an assumption of the "
-            "click model. Show items in random order in 5 % of the sessions."
+            f"{words}. A comparison of items from different groups therefore rests only on "
+            "assumptions of the click model. Show items in random order in 5 % of the sessions."
         )
     if log.clicks.any(axis=1).all():
         sentences.append(

@@ -1,19 +1,21 @@
-"""Judged queries: documents with relevance grades and features, and users who click by grades.
+"""Judged queries, which are documents with relevance grades and features, and users who click
+according to the grades.
 
 *Files* have the SVMlight format of LETOR, MSLR, Yahoo and Istella, ``grade qid:Q i:v ... #
-comment``: one line for each document, and the documents of a query one after another. Features are
-numbered from 1. An absent feature is 0, and so is a feature whose value is the largest double,
-which stands for a missing value in Istella.
+comment``: each line is a document, and the documents of a query are on consecutive lines. Features
+are numbered from 1. A feature is 0 if it is absent, or if its value is the largest double, which
+stands for a missing value in Istella.
 
-*Users* click an examined document with a probability that depends on its grade. After a click, they
-leave satisfied with another probability, which also depends on the grade. This is a dynamic
-Bayesian network model with perseverance 1. Its probabilities come from the literature
-(`GRADED_USERS`).
+*Users* click an examined document with a probability that depends on the document's grade. After a
+click, they leave satisfied with another probability, which also depends on the grade. This is a
+dynamic Bayesian network model with perseverance 1. The probabilities come from the literature (see
+`GRADED_USERS`).
 
-*Instance*: each user of the environment is a query, whose documents are the candidates. If a query
-has more than L documents, L of them are drawn for each session. If it has fewer, it gets **blank
-rows**, whose features, attraction, satisfaction and gain are 0. Because users read from the top, a
-blank row changes nothing for the documents below it, and the ideal list stays the same.
+*Instance*: in each session, a user issues one of the queries, and the query's documents are the
+candidates. If a query has more than L documents, L of them are drawn for each session. If a query
+has fewer, the session gets **blank rows**, whose features, attraction, satisfaction and gain are 0.
+Because users read from the top, a blank row changes nothing for the documents below it, and the
+ideal list stays the same.
 """
 
 from __future__ import annotations
@@ -55,21 +57,23 @@ Ints = NDArray[np.int64]
 
 EXPECTED = "expected lines of the form: grade qid:Q feature:value ... # comment"
 HEAD = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
-"""The beginning of a line. The name of a query may contain #, because comments come later."""
+"""The beginning of a line: the grade and the query. The name of a query may contain #, because
+comments come later in the line.
+"""
 WIDEST = 10_000
-"""The largest feature number, unless ``n_features`` is larger. There is a limit because features
-fill a dense table.
+"""The largest feature number that is allowed if ``n_features`` is not given. Because features fill
+a dense table, a larger number could exhaust the memory.
 """
 MISSING = 1.79e308
-"""The smallest value that is read as missing: for a missing value, Istella writes the largest
-double, 1.797...e308.
+"""The smallest feature value that is read as missing. Istella writes the largest double,
+1.797...e308, for a missing value.
 """
 LARGEST = float(np.finfo(np.float32).max)
-"""The largest value of a feature, because features are kept as float32."""
+"""The largest absolute value of a feature, because features are stored as float32."""
 BLOCK = 2**22
-"""The number of bytes of a file that are read at once."""
+"""The number of bytes of a file that are read at a time."""
 ROWS = 4096
-"""The number of documents whose features are processed at once."""
+"""The number of documents whose features are processed at a time."""
 GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     2: {
         "perfect": ((0, 1), (0, 0)),
@@ -90,29 +94,31 @@ GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ..
         "near_random": ((0.4, 0.45, 0.5, 0.55, 0.6), (0.5, 0.5, 0.5, 0.5, 0.5)),
     },
 }
-"""By number of grades and name of the users: the probabilities, by grade, of a click on an examined
-document, and of leaving satisfied after a click (Hofmann et al. 2013, Oosterhuis and de Rijke 2018;
-``near_random`` is "almost random" there)."""
+"""The users, by the number of grades and by the users' name. Each entry has two tuples with a
+probability for each grade: of a click on an examined document, and of leaving satisfied after a
+click. The probabilities come from Hofmann et al. 2013 and from Oosterhuis and de Rijke 2018, where
+``near_random`` is called "almost random".
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judgments:
-    """Judged queries with N documents of d features. Query i has the documents ``starts[i]`` to
-    ``starts[i + 1] - 1``.
+    """A set of judged queries, with N documents of d features. Query i has the documents
+    ``starts[i]`` to ``starts[i + 1] - 1``.
 
     Args:
-        queries: the names of the queries, distinct texts.
+        queries: the names of the queries, as distinct strings.
         starts: ``(Q+1,)`` the index of each query's first document, followed by N. Each query has
             at least one document.
-        grades: ``(N,)`` integers from 0.
-        features: ``(N, d)`` finite numbers, kept as float32.
+        grades: ``(N,)`` non-negative integers: the relevance grade of each document.
+        features: ``(N, d)`` finite numbers, stored as float32.
 
     Attributes:
-        scale: c, the number by which features are divided in an environment, so that the norm of
-            no document's features exceeds 1.
+        scale: c, the number by which an environment divides all features, so that no document's
+            feature vector has a norm above 1.
 
     Raises:
-        ValueError: a field is invalid; the message names the field and what was expected.
+        ValueError: an argument is invalid; the message names the argument and what was expected.
 
     Example:
         >>> judged = Judgments(("a", "b"), [0, 2, 3], [2, 0, 1], [[3, 4], [0, 1], [0, 0]])
@@ -162,29 +168,29 @@ def read_judgments(
     normalize: bool = False,
     n_features: int | None = None,
 ) -> Judgments:
-    """Read judged queries from files in SVMlight format.
+    """Read judged queries from files in the SVMlight format.
 
     Args:
         paths: a text file, which may be gzipped, or several files that form one set. A line is
             ``grade qid:Q feature:value ... # comment``, separated by spaces or tabs. The documents
-            of a query come one after another, the features of a document in any order. Empty lines
-            and comments are skipped.
-        normalize: whether to shift and scale each feature to [0, 1] within each query. A feature
-            that is constant within a query becomes 0, as do all features of a query with one
-            document.
-        n_features: d; by default, the largest feature number in the files, at most 10,000. Training
-            and test files that are used together must have the same d, so pass the d of the
-            training files when you read the test files.
+            of a query must be on consecutive lines; the features of a document may be in any order.
+            Empty lines and comments are skipped.
+        normalize: whether each feature is shifted and scaled to [0, 1] within each query. A feature
+            that is constant within a query becomes 0, so all features of a query with a single
+            document become 0.
+        n_features: d, the number of features; by default, the largest feature number in the files,
+            which must not exceed 10,000. Training and test files that are used together must have
+            the same d, so pass the d of the training files when you read the test files.
 
     Returns:
-        The queries in the order of the files.
+        The judged queries, in the order of the files.
 
     Raises:
-        ValueError: a file has no documents; or a line has no qid, a grade that is not an integer
-            from 0 to 99, a feature whose number is below 1 or above ``n_features``, a value that
-            is not a number that fits in float32, or a document that is separated from the others of
-            its query. The message names the file and the line.
-        FileNotFoundError: there is no such file.
+        ValueError: a file has no documents; a line has no qid; a grade is not an integer from 0 to
+            99; a feature's number is below 1 or above ``n_features``; a value is not a number that
+            fits in float32; or the documents of a query are not on consecutive lines. The message
+            names the file and the line.
+        FileNotFoundError: a file does not exist.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
 
@@ -211,7 +217,7 @@ def read_judgments(
                     heads.append(documents.select(pl.lit(str(path)), "line", "query", "grade"))
                     blocks.append(features)
             if len(blocks) == n_blocks:
-                raise ValueError("it has no documents")
+                raise ValueError("the file has no documents")
     documents = pl.concat(heads)
     begins = pl.col("query").ne_missing(pl.col("query").shift())
     query_starts = documents.with_row_index().filter(begins)
@@ -236,12 +242,12 @@ def read_judgments(
 
 
 def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame, Singles]:
-    """Return the documents in some lines of a file: the line, query and grade of each document, and
-    the documents' features.
+    """Parse lines of a file, and return a table with the line, the query and the grade of each
+    document, and an array of the documents' features.
 
     Args:
-        lines: the lines, with their line ends.
-        first: the number of the first line.
+        lines: the lines, including their line ends.
+        first: the line number of the first line.
         most: the largest allowed feature number.
     """
     text, head = pl.col("text"), pl.col("text").str.extract_groups(HEAD).struct
@@ -278,7 +284,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
 
 
 def _refuse(invalid: pl.DataFrame, column: str) -> None:
-    """Raise a ValueError for the first of some invalid lines or pairs, if there are any."""
+    """Raise a ValueError for the first invalid line or feature, if there is one."""
     for line, text in invalid.head(1).select("line", column).rows():
         raise ValueError(f"line {line} has {short_repr(text)}")
 
@@ -297,32 +303,33 @@ def judged_instance(
     name: str = "judged",
     origin: str = "",
 ) -> Instance:
-    """Make a contextual instance from judged queries, for ``ContextualDBNRank-v0``.
+    """Make a contextual instance from judged queries, for the environment ``ContextualDBNRank-v0``.
 
     Args:
-        judgments: the queries; one is drawn for each session, all with the same probability.
-        users: how users click: ``"perfect"``, ``"navigational"``, ``"informational"`` or
-            ``"near_random"``, as in `GRADED_USERS`.
-        test: held-out queries with the same features, for the metric ``held_out_ndcg@k``. The
-            simulated users never issue these queries, and the metric ranks all their documents.
-        n_items: L, the number of rows of a session; by default, the number of documents of the
-            largest query. From a query with more documents, L documents are drawn. A query with
-            fewer documents gets blank rows, which are the items from number N on.
-        n_positions: K, the number of positions.
-        n_grades: the number of grades, 2, 3 or 5. Pass this number if the queries are only a part
-            of a data set and lack its largest grades. By default, the smallest of the three numbers
-            that is large enough for the grades in the queries.
-        name, origin: the name and the origin of the instance.
+        judgments: the judged queries. Each session draws one query, all with the same probability.
+        users: the name of users in `GRADED_USERS`, which determines how users click: ``"perfect"``,
+            ``"navigational"``, ``"informational"`` or ``"near_random"``.
+        test: held-out queries with the same features, for the metric ``held_out_ndcg@k``. Simulated
+            users never issue these queries, and the metric ranks all documents of each query.
+        n_items: L, the number of rows in a session; by default, the number of documents of the
+            largest query. If a query has more documents, each session draws L of them. If a query
+            has fewer documents, its sessions get blank rows, which are the items from number N on.
+        n_positions: K, the number of positions on a list.
+        n_grades: the number of grades: 2, 3 or 5. Pass this number if the queries are only a part
+            of a data set, and lack the largest grades of the data set. By default, the smallest of
+            the three numbers that covers all grades in the queries.
+        name, origin: the instance's name, and a text that says where the instance comes from.
 
     Returns:
-        The instance. Its features are ``x / c``, where c is the ``scale`` of the judgments. A
-        learning rate η from the literature, which is meant for x itself, therefore becomes
-        ``PDGD:learning_rate=`` η c². The instance's ``estimation`` has c (``"scale"``) and the
-        share of rows that are blank (``"blank"``).
+        The instance. Its features are ``x / c``, where x are the judgments' features and c is their
+        ``scale``. A learning rate η from the literature, which is meant for x itself, therefore
+        becomes ``PDGD:learning_rate=`` η c². The instance's ``estimation`` contains c (``"scale"``)
+        and the share of rows that are blank (``"blank"``).
 
     Raises:
-        ValueError: the users are unknown; a grade is above 4 or above ``n_grades - 1``; there are
-            fewer items than positions; or the test queries have a different number of features.
+        ValueError: the name of the users is unknown; a grade is above 4 or above ``n_grades - 1``;
+            there are fewer items than positions; or the test queries have a different number of
+            features.
 
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         section 5.
@@ -370,12 +377,13 @@ def judged_instance(
 def _law_of_users(
     users: str, largest: int, n_grades: int | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the probabilities, by grade, of a click and of leaving satisfied after a click.
+    """Return the click probabilities of users by grade, and their probabilities of leaving
+    satisfied after a click by grade.
 
     Args:
-        users: a name in `GRADED_USERS`.
-        largest: the largest grade of the judgments.
-        n_grades: as in `judged_instance`.
+        users: the name of users in `GRADED_USERS`.
+        largest: the largest grade in the judgments.
+        n_grades: the number of grades; see `judged_instance`.
     """
     if largest >= max(GRADED_USERS):
         raise ValueError(
@@ -395,13 +403,14 @@ def _arguments_of_model(
     n_rows: int,
     n_blank: int,
 ) -> dict[str, Any]:
-    """Return the candidates, parameters and gains for a `ContextualModel` with the items of
-    `_scaled_features`.
+    """Return the candidates, parameters and gains as arguments of a `ContextualModel`, whose items
+    are in the order of `_scaled_features`.
 
     Args:
         judgments, test: the judged queries, and the held-out queries.
         laws: the probabilities, by grade, of a click and of leaving satisfied after a click.
-        n_rows: the smallest number of candidates of a query, which blank items fill up.
+        n_rows: the smallest number of candidates of a query. Queries with fewer documents get blank
+            items.
         n_blank: the number of blank items.
     """
     n = len(judgments.grades)
@@ -427,8 +436,8 @@ def _arguments_of_model(
 
 
 def _scaled_features(judgments: Judgments, n_blank: int, test: Judgments | None) -> Singles:
-    """Return the features of all items of an instance, divided by the scale. The items are the
-    documents, the blank rows, and the documents of the test queries.
+    """Return the features of all items in an instance, divided by the judgments' scale. The items
+    are the documents, then the blank rows, and then the documents of the test queries.
     """
     n, d = judgments.features.shape
     n_test = 0 if test is None else len(test.grades)
@@ -436,7 +445,7 @@ def _scaled_features(judgments: Judgments, n_blank: int, test: Judgments | None)
     np.divide(judgments.features, np.float32(judgments.scale), out=items[:n])
     if test is not None:
         np.divide(test.features, np.float32(judgments.scale), out=items[n + n_blank :])
-    items.flags.writeable = False  # so that the array is not copied
+    items.flags.writeable = False  # so that `ContextualModel` does not copy the array
     return items
 
 
@@ -444,18 +453,19 @@ def _scaled_features(judgments: Judgments, n_blank: int, test: Judgments | None)
 
 
 def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: int = 10) -> float:
-    """Return the mean nDCG@k of a ranking function that ranks all documents of judged queries.
+    """Return the mean nDCG@k of a function that ranks all documents of each judged query.
 
-    The gain of a document is ``2^grade - 1``, and the discount of position p is
-    ``1 / log2(p + 1)``. Queries without a relevant document are left out of the mean.
+    The gain of a document is ``2^grade - 1``, and the discount of position p is ``1 / log2(p +
+    1)``. Queries without a relevant document do not count in the mean.
 
     Args:
-        rank: maps features ``(n, d)`` float64 to the order of the n rows, best first; for example
-            ``agent.best`` of an agent that ranks by features. The function gets the features x of
-            the file. Linear agents give the same order for x as for x / c; for other agents, divide
-            x by c, the ``scale`` of the training set, as the environment does.
-        judgments: the queries, such as a test fold.
-        k: the number of positions that count.
+        rank: a function that takes ``(n, d)`` float64 features and returns the order of the n rows,
+            best first; for example, ``agent.best`` of an agent that ranks by features. The function
+            gets the features x of the judgments. Linear agents return the same order for x as for x
+            / c; for other agents, divide x by c, the ``scale`` of the training set, as the
+            environment does.
+        judgments: the judged queries, for example those of a test file.
+        k: the number of positions that count, from the top.
 
     Raises:
         ValueError: ``rank`` did not return an order of the rows, or no query has a relevant

@@ -1,4 +1,4 @@
-"""Click logs in memory, and as tidy tables."""
+"""Click logs in memory, and their conversion to tidy tables."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from ..core.files import parquet, write_whole
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """A click log: the ranked lists of many sessions, and which positions were clicked.
+    """A click log: the list that each session shows, and the positions that were clicked.
 
-    A click vector says *which* positions were clicked. The log does not record how often or in
-    which order. If a list has fewer than K items, nothing is examined below its end.
+    A log records *which* positions were clicked, but not how often or in which order. If a list has
+    fewer than K items, users examine nothing below its end.
 
     Args:
-        items: ``(N, K)`` integers, the list of each session as distinct indices into
-            ``item_labels``. A list has at least one item, and -1 below its end.
-        clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked.
-        queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
-        item_labels, query_labels: what the indices stand for, as distinct strings. Logs are matched
-            by these labels, so a model fitted to one log can be scored on another.
+        items: ``(N, K)`` integers: the list of each session, as distinct indices into
+            ``item_labels``. A list has at least one item; all entries below its end are -1.
+        clicks: ``(N, K)`` numbers: 1 for a position that was clicked, 0 for any other position.
+        queries: ``(N,)`` integers: the query of each session, as an index into ``query_labels``.
+        item_labels, query_labels: the names of the items and queries, as distinct strings. Two logs
+            are matched by these labels, so a model that was fitted to one log can be scored on
+            another.
 
     Raises:
-        ValueError: an array is invalid; the message names the array and what was expected.
+        ValueError: an argument is invalid; the message names the argument and what was expected.
 
     Example:
         >>> log = ClickLog([[0, 1], [1, -1]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
@@ -66,7 +67,7 @@ class ClickLog:
         self._check_lists()
 
     def _check_lists(self) -> None:
-        """Raise an error for a list that has an item twice, a gap, or a click below its end."""
+        """Raise a ValueError for a list that has an item twice, a gap, or a click below its end."""
         is_past_end, sorted_items = self.items < 0, np.sort(self.items, axis=1)
         repeats = (sorted_items[:, 1:] == sorted_items[:, :-1]) & (sorted_items[:, 1:] >= 0)
         gap = is_past_end[:, :1] | (is_past_end[:, :-1] & ~is_past_end[:, 1:]).any(
@@ -96,31 +97,34 @@ class ClickLog:
 
     @property
     def n_positions(self) -> int:
-        """K, the number of positions of the longest lists."""
+        """K, the largest number of items that a list in this log can have."""
         return self.items.shape[1]
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """The length of each list, ``(N,)``."""
+        """The number of items on each list, ``(N,)``."""
         return (self.items >= 0).sum(axis=1)
 
     def of_query(self, query: str) -> ClickLog:
-        """The log of the sessions of one query, given by its label."""
+        """Return the sessions of one query, which is given by its label, as a log."""
         check_choice("query", query, self.query_labels)
         return self[self.queries == self.query_labels.index(query)]
 
     def __getitem__(self, sessions: Any) -> ClickLog:
-        """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
+        """Return some sessions as a log; select them by a boolean mask, a slice or a sequence of
+        indices.
+        """
         rows, part = np.atleast_1d(np.arange(len(self))[sessions]), copy(self)
         for name in ("items", "clicks", "queries"):
-            object.__setattr__(part, name, getattr(self, name)[rows])  # needs no further checks
+            object.__setattr__(part, name, getattr(self, name)[rows])  # already checked
         return part
 
     def to_frame(self) -> pl.DataFrame:
-        """The log as a tidy data frame with one row per session and position.
+        """Return the log as a tidy data frame with one row for each session and position.
 
         Returns:
-            Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``.
+            A data frame with the columns ``session`` (from 0), ``query``, ``position`` (from 1),
+            ``item`` and ``clicked``.
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
@@ -142,30 +146,34 @@ class ClickLog:
 
 
 def frequent_queries(log: ClickLog, most: int = 1) -> list[str]:
-    """The labels of the most frequent queries, most frequent first."""
+    """Return the labels of the most frequent queries, at most ``most`` of them, in descending order
+    of frequency.
+    """
     order = np.argsort(-np.bincount(log.queries, minlength=1), kind="stable")[:most]
     return [log.query_labels[query] for query in order]
 
 
 def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
-    """Write a log atomically, as a table that `read_log` can read.
+    """Write a log atomically to a CSV or Parquet file, which `read_log` can read.
 
     Args:
-        log: the sessions; see `ClickLog.to_frame` for the columns.
-        path: a file whose name ends with ``.csv`` or ``.parquet``.
+        log: the log; see `ClickLog.to_frame` for the columns of the table.
+        path: the path of the file, which ends with ``.csv`` or ``.parquet``.
 
     Raises:
-        ValueError: the name of the file ends differently.
+        ValueError: the path has a different ending.
     """
     path = check_table(path)
-    check_kind("log", log, ClickLog, "a ClickLog")
+    check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
     frame = log.to_frame()
     write_whole(path, parquet(frame) if path.suffix == ".parquet" else frame.write_csv())
 
 
 def check_table(path: str | PathLike[str]) -> Path:
-    """Return the path of a table to write; raise a ValueError if its suffix names no format."""
+    """Return the path of a table to be written; raise a ValueError if the path does not end with
+    .csv or .parquet.
+    """
     path = check_path("path", path)
     if path.suffix not in (".csv", ".parquet"):
-        raise ValueError(f"{path}: expected a file that ends with .csv or .parquet")
+        raise ValueError(f"{path}: expected a file name that ends with .csv or .parquet")
     return path

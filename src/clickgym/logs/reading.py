@@ -1,4 +1,6 @@
-"""Click logs read from tables: each column has a role, and rows are grouped by session."""
+"""Functions that read click logs from tables, in which each column has a role and each row is a
+position of a session.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from ..core.files import one_line_errors
 from .log import ClickLog
 
 Source = str | PathLike[str] | Sequence[str | PathLike[str]] | pl.DataFrame
-"""A file, a glob (``logs/*.parquet``) or several of these; or a data frame."""
+"""What `read_log` accepts as a log: a file, a glob such as ``logs/*.parquet``, a sequence of files
+and globs, or a data frame.
+"""
 
 ROLES = {
     "session": "a label",
@@ -30,40 +34,46 @@ ROLES = {
     "clicked": "0 or 1",
     "query": "a label",
 }
-"""What the column of each role contains."""
+"""The roles of columns, and what the column in each role must contain."""
 EXPECTED = "expected CSV, perhaps gzipped, or Parquet; see docs/fit.md"
 NO_LABEL = "__HIVE_DEFAULT_PARTITION__"
-"""The folder name that stands for a missing value in tables that are partitioned into folders."""
+"""The text that stands for a missing value in the folder names of a table that is partitioned into
+folders.
+"""
 MOST_DAMAGED = 0.001
-"""Damaged sessions are left out up to this share of all sessions; more of them raise an error."""
+"""The largest share of sessions that `read_log` leaves out because they are damaged. A larger share
+raises an error.
+"""
 
 
 def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> ClickLog:
-    """Read a click log: a table with one row per session and position.
+    """Read a click log from a table with one row for each session and position.
 
-    The columns are ``session``, ``position`` (from 0 or 1), ``item``, ``clicked`` (0 or 1) and,
-    optionally, ``query``. Without a column ``query``, all sessions belong to the query ``"all"``.
-    The sessions of the log are in the order of their first rows.
+    The columns are ``session``, ``position`` (counted from 0 or 1), ``item``, ``clicked`` (0 or 1)
+    and, optionally, ``query``. Without a column ``query``, all sessions belong to the query
+    ``"all"``. In the log, the sessions are in the order of their first rows.
 
     Args:
-        source: a data frame of Polars, pandas (with the named levels of its index) or pyarrow; or
-            files: Parquet, named ``*.parquet``, or CSV with commas, tabs, semicolons or bars, which
-            may be gzipped. Several files, or a glob, form one table. A column that a file lacks is
-            taken from the names of its folders, as in ``query=shoes/part.parquet``.
-        columns: the names of the columns in your table, where they differ from the names above,
-            such as ``{"item": "doc_id"}``.
+        source: a data frame from Polars, pandas (including the named levels of its index) or
+            pyarrow; or one or more files, or a glob. Files whose names end with ``.parquet`` are
+            read as Parquet. All other files are read as CSV, separated by commas, tabs, semicolons
+            or vertical bars, and may be gzipped. Several files form one table. If a file lacks a
+            column, the column's value is taken from the names of the file's folders, as in
+            ``query=shoes/part.parquet``.
+        columns: a mapping from the names above to the names of the columns in your table, for the
+            columns whose names differ, such as ``{"item": "doc_id"}``.
 
     Raises:
-        ValueError: Polars cannot read a file, a row of a CSV file spans several lines, a column is
-            missing or has wrong values, only some of the files have a column ``query``, or more
-            than one session in a thousand is damaged. A damaged session lacks a position, contains
-            a position or an item twice, or has two queries. The message names the file, and the row
-            or the session.
-        FileNotFoundError: there is no such file.
+        ValueError: Polars cannot read a file; a row of a CSV file spans several lines; a column is
+            missing or contains invalid values; only some of the files have a column ``query``; or
+            more than one session in a thousand is damaged. A damaged session lacks a position,
+            contains a position or an item twice, or has two queries. The message names the file,
+            and the row or the session.
+        FileNotFoundError: a file does not exist.
 
     Warns:
-        UserWarning: damaged sessions, at most one in a thousand, were left out; or there is no
-            column ``query``.
+        UserWarning: at most one session in a thousand is damaged, and these sessions were left out;
+            or there is no column ``query``.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -90,14 +100,14 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         ]
         if 0 < len(without_query) < len(files):
             raise ValueError(
-                f"{without_query[0]} has no column query, but other files do; expected it in all "
-                "files or in none"
+                f"{without_query[0]} has no column query, but other files do; expected this "
+                "column in all files or in none"
             )
         rows = pl.concat(tables)
     else:
         name = "the frame"
         frame: Any = source
-        if hasattr(frame, "reset_index"):  # pandas, whose index Polars leaves out
+        if hasattr(frame, "reset_index"):  # a pandas frame, whose index Polars would drop
             levels = [level for level in frame.index.names if level is not None]
             frame = frame.reset_index([level for level in levels if level not in frame])
         table = pl.DataFrame(frame)
@@ -107,7 +117,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     if "query" not in rows:
         warnings.warn(
             f"{name} has no column query, so all sessions count as one query; if another "
-            "column holds the queries, name it: columns={'query': NAME}, or --columns "
+            "column holds the queries, pass columns={'query': NAME}, or --columns "
             "query=NAME",
             stacklevel=2,
         )
@@ -116,28 +126,32 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
 
 
 def _files_of(name: str) -> list[Path]:
-    """Return a file, or the files of a glob. A file may have brackets in its name."""
+    """Return the files that match a glob. If a file has exactly the given name, return only this
+    file, because file names may contain brackets.
+    """
     matches = [] if Path(name).exists() else sorted(glob(name, recursive=True))
     return [Path(match) for match in matches] or [Path(name)]
 
 
 def log_name(source: Any) -> str:
-    """Return the name of a log: the name of its file, or of the first of several files."""
+    """Return a log's name for messages: the name of its file or, for several files, the name of the
+    first file and the number of other files.
+    """
     first, *others = source if is_sequence(source) else [source]
     name = Path(first).name
     return f"{name} and {len(others)} more" if others else name
 
 
 def open_unzipped(path: Path) -> IO[bytes]:
-    """Open a file for reading, and unzip it if it is gzipped."""
+    """Open a file for reading bytes, and decompress the bytes if the file is gzipped."""
     with path.open("rb") as file:
         is_zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path) if is_zipped else path.open("rb")  # type: ignore[return-value]
 
 
 def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
-    """Return the rows of a file with a column for each role; ``query`` is missing if the file has
-    no such column.
+    """Return the rows of a file, with a column for each role. The column ``query`` is missing if
+    the file has no such column.
     """
     is_parquet = path.suffix == ".parquet"
     with one_line_errors(path, "cannot be read", EXPECTED):
@@ -155,32 +169,33 @@ def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _columns(table: pl.LazyFrame, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
-    """Return the names of all columns of a table, and a frame of the columns that a log needs."""
+    """Return the names of all columns of a table, and a frame with the columns that a log needs."""
     columns = table.collect_schema().names()
-    # Reading the last column, too, lets Polars notice a line with too many fields.
+    # The last column is always read, so that Polars notices a line with too many fields.
     needed = [name for name in columns if name in {*names.values(), columns[-1]}]
     return columns, table.select(needed).collect()
 
 
 def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
-    """Return the columns of a CSV file, as `_columns` does. Each row must be a single line, because
-    a stray quotation mark would join all lines up to the next mark, and lose their sessions.
+    """Return the names of all columns of a CSV file, and a frame with the columns that a log needs.
+    Each row must be a single line, because a stray quotation mark would join all lines up to the
+    next mark, and their sessions would be lost.
 
     Raises:
-        ValueError: a row has several lines, or Polars cannot read the file; the message names the
+        ValueError: a row spans several lines, or Polars cannot read the file. The message names the
             first line in which a quotation does not end.
     """
     with open_unzipped(path) as file:
         content = file.read().rstrip(b"\r\n")  # many programs end a file with an empty line
     head = content[: content.find(b"\n")]
     separator = max(",\t;|", key=lambda mark: head.count(mark.encode()))
-    n_lines = content.count(b"\n")  # below the first
+    n_lines = content.count(b"\n")  # without the header
     try:
         table = pl.scan_csv(content, separator=separator, infer_schema=False)
         columns, rows = _columns(table, names)
         if rows.height == n_lines:
             return columns, rows
-        fault = f"the {n_lines:,} lines below the first hold {rows.height:,} rows"
+        fault = f"the {n_lines:,} lines below the header contain {rows.height:,} rows"
     except pl.exceptions.ComputeError as error:
         fault = str(error)
     for number, line in enumerate(content.split(b"\n"), 1):
@@ -198,15 +213,15 @@ def _rows(
     row_word: str = "row",
     first: int = 1,
 ) -> pl.DataFrame:
-    """Return the rows of a table with a column for each role, in the types that a log needs;
-    ``query`` is missing if the table has no such column.
+    """Return the rows of a table, with a column for each role in the type that a log needs. The
+    column ``query`` is missing if the table has no such column.
 
     Args:
-        name: the name of the table.
-        table: a frame with at least the columns that are read.
-        names: the names of the columns, by their roles.
-        columns: the names of all columns.
-        row_word, first: what messages call a row, and the number of the first row.
+        name: the name of the table, for messages.
+        table: a frame that contains at least the columns with a role.
+        names: the name of the column in each role.
+        columns: the names of all columns in the table's source, for messages.
+        row_word, first: the word for a row in messages, and the number of the first row.
     """
     rows = {}
     for role, column in names.items():
@@ -214,8 +229,8 @@ def _rows(
             if role == column == "query":
                 continue
             raise ValueError(
-                f"{name}: no column {column}; the columns are "
-                f"{', '.join(map(short_repr, columns[:30]))}; name the right one: "
+                f"{name} has no column {column}; its columns are "
+                f"{', '.join(map(short_repr, columns[:30]))}; pass "
                 f"columns={{'{role}': NAME}}, or --columns {role}=NAME"
             )
         with one_line_errors(
@@ -233,8 +248,8 @@ def _rows(
 
 
 def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
-    """Return a column in the type that a log needs, text or finite numbers; other entries become
-    null.
+    """Return an expression for a column in the type that its role requires: text or finite numbers.
+    Other entries become null.
     """
     values = pl.col(column)
     if ROLES[role] == "a label":
@@ -249,7 +264,7 @@ def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
 
 
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
-    """Return the log of rows in any order, without damaged sessions."""
+    """Make a log from rows in any order, and leave out the damaged sessions."""
     numbers, _ = encode_labels(rows["session"])
     rows = rows.with_columns(number=numbers).sort("number", "position", maintain_order=True)
     starts = np.flatnonzero(np.diff(rows["number"].to_numpy(), prepend=-1))
@@ -268,13 +283,14 @@ def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
 def _find_damaged(
     name: str, rows: pl.DataFrame, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return which sessions lack a position, have a position or an item twice, or have two queries.
-    Damaged sessions cause a warning, or an error if their share exceeds `MOST_DAMAGED`.
+    """Return a mask of the damaged sessions: sessions that lack a position, have a position or an
+    item twice, or have two queries. Damaged sessions cause a warning, or an error if their share
+    exceeds `MOST_DAMAGED`.
 
     Args:
-        name: the name of the log.
+        name: the name of the log, for messages.
         rows: the rows, sorted by session and position.
-        starts, lengths: ``(N,)`` the first row of each session, and its number of rows.
+        starts, lengths: ``(N,)`` the first row of each session, and the session's number of rows.
     """
     positions = rows["position"].to_numpy()
     first = int(np.median(positions[starts]))
@@ -292,7 +308,7 @@ def _find_damaged(
     if damaged.any():
         session = int(damaged.argmax())
         fault = list(faults)[has_fault[:, session].argmax()]
-        example = f"the session {rows['session'][int(starts[session])]!r} {fault}"
+        example = f"session {rows['session'][int(starts[session])]!r} {fault}"
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
         if damaged.mean() > MOST_DAMAGED:
             raise ValueError(
@@ -306,7 +322,8 @@ def _find_damaged(
 
 
 def encode_labels(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Return the number of each label, and the distinct labels in order of appearance.
+    """Number the distinct labels of a column. Return the number of each entry, and the distinct
+    labels in order of appearance.
 
     Example:
         >>> encode_labels(pl.Series(["b", "a", "b"]))

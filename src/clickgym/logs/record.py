@@ -1,4 +1,6 @@
-"""Record the lists of an agent in an environment, and the clicks on them, as a click log."""
+"""Recording of click logs: an agent ranks in an environment, and its lists and their clicks are
+saved.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +23,26 @@ RANKS = (
 
 
 def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
-    """Run an agent in an environment, and return its lists and the clicks on them as a log.
+    """Run an agent in an environment, and return the agent's lists and the clicks on these lists as
+    a log.
 
     Args:
-        agent: any `Agent`, in its present state; it learns while it ranks.
-        env: an environment without features, from this package (wrapped or not) or from another
-            package, as in `run`. The environment is reset first.
+        agent: any `Agent`. The agent continues from its present state, and learns while it ranks.
+        env: an environment whose items have no features: one of clickgym's environments, wrapped or
+            not, or another package's environment that `clickgym.run` accepts. The environment is
+            reset first.
         sessions: the number of sessions.
         seed: the seed for ``env.reset``; the agent has its own seed.
 
     Returns:
-        The log. Items are labelled by their ids, and the query by the environment's instance.
+        The log. Item labels are the numbers of the items, and the query's label is the name of the
+        environment's instance.
 
     Raises:
-        ValueError: the number of sessions is below 1; or the environment's items have features, its
-            actions are not lists, or its observations are not clicks.
-        AgentError: the agent proposed a bad list, or failed; the message names the step and the
-            fault.
+        ValueError: ``sessions`` is below 1; or the environment's items have features, its actions
+            are not lists, or its observations are not clicks.
+        AgentError: the agent returned an invalid list, or failed; the message names the step and
+            the fault.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym.logs
@@ -69,7 +74,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
 
 class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
-    """Keeps the list and the clicks of each session."""
+    """A wrapper that stores the list and the clicks of each session."""
 
     def __init__(self, env: gym.Env, sessions: int, n_positions: int) -> None:
         super().__init__(env)
@@ -81,7 +86,7 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
         result = self.env.step(action)
         core, n_positions = self.unwrapped, self.clicks.shape[1]
         if isinstance(core, ClickEnv) and clicks_shown(self.observation_space) != n_positions:
-            clicks = core.last_session()[1]  # a wrapper hides the clicks
+            clicks = core.last_session()[1]  # the observation contains no clicks
         else:
             clicks = read_clicks(result[0], n_positions)
         self.items[self.session], self.clicks[self.session] = action, clicks

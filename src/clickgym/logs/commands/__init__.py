@@ -1,1 +1,1 @@
-"""The commands for click logs. The Python functions that they call are in the folder above."""
+"""The commands for click logs. The Python functions behind the commands are in `clickgym.logs`."""

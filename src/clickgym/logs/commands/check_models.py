@@ -1,4 +1,6 @@
-"""``clickgym check-models``: can simulated users stand in for the users of a log?"""
+"""The command ``clickgym check-models``, which checks whether simulated users can stand in for the
+users of a log.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ def check(
 
     clickgym check-models log.csv
 
-    The command leaves out each list once, but never two lists of a query at the same time, and
-    each click model predicts the click rates on this list from the other lists. The command uses
-    only queries for which the log shows two or more lists, and needs at least five such queries.
+    The command leaves out each list once, but never two lists of a query at the same time. Each
+    click model then predicts the click rates on the left-out list from the other lists. The command
+    uses only queries for which the log shows two or more lists, and needs at least five such
+    queries.
 
     In the output, "predicted" is the fraction of the differences between lists that a model
     predicts: 1 means all differences, and 0 means that the model is no better than the click rates

@@ -1,4 +1,6 @@
-"""``clickgym fit``: from a click log to simulated users, and how well they predict the log."""
+"""The command ``clickgym fit``, which makes simulated users from a click log, and reports how well
+click models predict the log.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,9 @@ def fit(
     make_folder(out.parent if is_file else out)
     console = output_console()
     with compilation_note(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # the table shows which models did not converge
         sessions = sessions_of(log, columns)
         fitted = fit_models(
             sessions,
@@ -115,15 +119,12 @@ def fit(
         console, f"{best} predicts the held-out sessions best. To run agents on these users:"
     )
     command = _run_command(best, fitted, files.values())
-    console.print(Text(command), soft_wrap=True)  # so that it can be pasted
+    console.print(Text(command), soft_wrap=True)  # unwrapped, so that you can paste it
     console.print()
     if caution := cautions(sessions):
         print_text(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
-    title = (
-        f"Fitted to {n_train:,} sessions and scored on {n_test:,} held out, per session and by "
-        "position"
-    )
+    title = f"Fitted to {n_train:,} sessions; mean scores on {n_test:,} held-out sessions"
     print_table(console, *_scores(fitted, scores), title=title)
     for label, file in files.items():
         print_text(console, f"{file}: {fitted.instances[label].description}")
@@ -132,8 +133,8 @@ def fit(
 
 
 def _run_command(model: str, fitted: Fitted, files: Iterable[Path]) -> str:
-    """Return a command that runs agents on users with a click model, saved in files. A cutoff
-    limits the search for the best list.
+    """Return the command that runs agents on the saved users of a click model. The command sets a
+    cutoff if the search for the best list would otherwise take too long.
     """
     users = " ".join(shell_quote(str(file)) for file in files)
     n_counted = min(_searchable(instance.model(model)) for instance in fitted.instances.values())
@@ -146,8 +147,8 @@ def _run_command(model: str, fitted: Fitted, files: Iterable[Path]) -> str:
 
 def _searchable(model: ClickModel) -> int:
     """Return the largest number of positions for which the best list can be computed: all
-    positions, unless the search would take too long. In that case, environments with these users
-    require a ``cutoff`` that does not exceed this number.
+    positions, unless the search would take too long. In that case, an environment with these users
+    requires a ``cutoff`` of at most this number.
     """
     try:
         model.optimal_ranking()
@@ -158,8 +159,8 @@ def _searchable(model: ClickModel) -> int:
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
-    """Return the columns and rows of the table of scores: for each model, the number of EM steps
-    and the scores on the held-out sessions.
+    """Return the columns and the rows of the table of scores: for each model, the number of EM
+    steps, and the scores on the held-out sessions.
     """
     ranks = range(fitted.test.n_positions)
     heads = [Column("model"), Column("EM steps", align_right=True)]
@@ -178,7 +179,9 @@ def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], 
 
 
 def _estimates(instance: Instance) -> Iterator[str]:
-    """Yield lines with the parameters of each click model; item parameters are listed by label."""
+    """Yield lines of text with the parameters of each click model in an instance. Parameters of
+    items are listed by the items' labels.
+    """
     models: Any = instance.models.values()
     for model in models:
         yield f"{model.short}, {instance.name}:"

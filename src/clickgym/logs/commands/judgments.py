@@ -1,4 +1,4 @@
-"""``clickgym judgments``: a contextual instance from judged queries."""
+"""The command ``clickgym judgments``, which makes a contextual instance from judged queries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...runner.console import output_console, print_text
 from ..judgments import GRADED_USERS, judged_instance, read_judgments
 
 LARGEST = 5_000_000
-"""The largest number of feature values in an instance file."""
+"""The largest number of feature values that the command saves in an instance file."""
 
 
 def judgments(
@@ -87,13 +87,13 @@ def judgments(
         n += documents
     if n * d > LARGEST:
         raise ValueError(
-            f"the file would hold {n * d:,} numbers; expected at most {LARGEST:,}: create the "
+            f"{out} would hold {n * d:,} numbers; expected at most {LARGEST:,}: create the "
             "instance in Python, with clickgym.logs.judged_instance"
         )
     print_text(
         console,
-        f"features are divided by {train.scale:.4g}; write a learning rate from a paper, such as "
-        "0.1, as PDGD:eta=0.1",
+        f"all features are divided by {train.scale:.4g}; if a paper uses a learning rate of 0.1, "
+        "for example, pass PDGD:eta=0.1",
     )
     instance = judged_instance(
         train,

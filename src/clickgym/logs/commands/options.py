@@ -1,4 +1,4 @@
-"""Options that commands of click logs share."""
+"""Arguments and options that the commands for click logs share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ColumnNames = Annotated[
 
 
 def names(columns: str) -> dict[str, str]:
-    """Parse ``--columns`` into a mapping from standard column names to the names in the log."""
+    """Parse ``--columns`` into a mapping from the standard column names to the names in the log."""
     parts = [part.partition("=") for part in columns.split(",") if part]
     if not all(equals for _, equals, _ in parts):
         raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... as in item=doc_id")

@@ -1,4 +1,4 @@
-"""``clickgym record``: save the log of an agent in an environment."""
+"""The command ``clickgym record``, which saves a click log of an agent in an environment."""
 
 from __future__ import annotations
 

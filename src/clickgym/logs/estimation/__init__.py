@@ -1,5 +1,5 @@
-"""Estimation of click models from logs, one file per family of models; each registers its
-estimators.
+"""Estimation of click models from logs, with a module for each family of models. When a module is
+imported, its estimators are registered.
 """
 
 from . import browsing, cascading, click_chain

@@ -1,19 +1,19 @@
-"""Estimators of models in which only positions and clicks decide what is examined: the
-position-based model and the user browsing model.
+"""Estimators of the position-based model and the user browsing model, in which only positions and
+clicks decide what is examined.
 
-Both models say ``P(c(k) = 1 | clicks above) = γ(x) α(i)``, where the context ``x`` is the position
-(PBM), or the position together with the position of the last click above it (UBM). So the
-estimators need only the displays and clicks of each (pair, context) cell of a log, and one EM
+In both models, ``P(c(k) = 1 | clicks above) = γ(x) α(i)``, where the context ``x`` is the position
+(PBM), or the position together with the position of the last click above (UBM). The estimators
+therefore need only the displays and clicks of each (pair, context) cell of a log, and one EM
 algorithm serves both models.
 
-Without a given prior, contexts are compared within pairs. Because ``E[c] = γ(x) α(i)``, the clicks
+If no prior is given, contexts are compared within pairs. Because ``E[c] = γ(x) α(i)``, the clicks
 of a pair, divided by the sum of γ over the pair's displays, have the mean α(i), whatever α(i) is.
-Call this ratio the pair's rate. Then γ(x) is the number of clicks in context x, divided by the sum
-over all displays in x of the displayed pair's rate. Neither a prior nor the order of the lists
-biases this estimate of γ(x), however few sessions a pair has. Clicks do not determine the common
-factor of all γ, so EM determines this factor under the prior of attraction.
+Call this ratio the pair's rate. The estimate of γ(x) is the number of clicks in context x, divided
+by the sum of a rate for every display in x: the rate of the displayed pair. Neither a prior nor the
+order of the lists biases this estimate, however few sessions a pair has. Clicks do not determine
+the common factor of all γ, so EM determines this factor under the prior of attraction.
 
-Source of the ratio: Hausman, Hall, Griliches, *Econometric models for count data with an
+Source of the pair's rate: Hausman, Hall, Griliches, *Econometric models for count data with an
 application to the patents-R&D relationship*, Econometrica 1984 (fixed effects of Poisson counts).
 """
 
@@ -30,11 +30,13 @@ from .em import EMEstimator
 from .estimator import Clicks, Floats, Indices, fill_by
 from .priors import Prior, log_prior, smooth
 
-MOST = 1.0 - 1e-9  # the largest examination: it leaves every skip possible
+MOST = 1.0 - 1e-9  # the largest examination probability, so that every skip is possible
 
 
 class _BrowsingEstimator(EMEstimator):
-    """EM over the cells of (pair, context)."""
+    """Base class of the estimators of the PBM and the UBM, which run EM on the displays and clicks
+    of each pair in each context.
+    """
 
     after_click: bool
     examination_: Floats
@@ -54,8 +56,8 @@ class _BrowsingEstimator(EMEstimator):
             examined, weights = sums = np.zeros((2, n_contexts))
             likelihood = browsing_step(counts, (α, γ), prior, within_pairs, α_next, sums)
             γ_next[:] = smooth(examined, trials)
-            if within_pairs:  # clicks determine the ratios between contexts, and EM their scale
-                # A prior click weighs less than an examination, by the mean attraction.
+            if within_pairs:  # clicks determine the ratios between the γ, and EM their scale
+                # The prior counts in examinations; an examination is worth ``mean`` clicks.
                 mean = smooth(weights.sum(), trials.sum())
                 shape = (mean + clicks_of) / (2.0 * mean + weights)
                 common = (1.0 + examined.sum()) / (1.0 + shape @ trials)
@@ -66,7 +68,9 @@ class _BrowsingEstimator(EMEstimator):
         self.examination_ = self._layout(γ)
 
     def _layout(self, γ: Floats) -> Floats:
-        """Return the examination probabilities of contexts in the click model's layout."""
+        """Return the examination probabilities in the layout that the click model expects, given
+        one probability for each context.
+        """
         return γ
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
@@ -82,9 +86,10 @@ class _BrowsingEstimator(EMEstimator):
 def browsing_step(counts, law, prior, within_pairs, α_next, sums):
     """Compute one EM step, and return the log-likelihood before the step.
 
-    The step writes the new attractions of pairs to ``α_next``, and adds to ``sums`` for each
-    context the expected examinations and, if contexts are compared ``within_pairs``, the displays,
-    each weighted by the rate of its pair.
+    The step writes the new attraction of each pair to ``α_next``, and adds the expected number of
+    examinations in each context to ``sums``. If contexts are compared ``within_pairs``, the step
+    also adds, for each context, the sum of the rates of all pairs displayed there, once for each
+    display.
     """
     first, context, clicked, skipped = counts
     α, γ = law
@@ -103,7 +108,7 @@ def browsing_step(counts, law, prior, within_pairs, α_next, sums):
             x = context[i]
             click = α[pair] * γ[x]
             likelihood += clicked[i] * np.log(click) + skipped[i] * np.log1p(-click)
-            # A click was examined and attractive; a skip was attractive, or examined, but not both.
+            # A clicked item was examined and attractive; a skipped item was not both.
             one_of_both = skipped[i] / (1.0 - click)
             attracted += clicked[i] + one_of_both * (α[pair] - click)
             examined[x] += clicked[i] + one_of_both * (γ[x] - click)
@@ -114,7 +119,7 @@ def browsing_step(counts, law, prior, within_pairs, α_next, sums):
 
 @entry
 def browsing_conditional(pairs, clicks, after_click, α, γ, result):
-    """The probability of a click at each position given the clicks above it."""
+    """Write to ``result`` the probability of a click at each position, given the clicks above."""
     n_positions = pairs.shape[1]
     for session in range(len(pairs)):
         last = 0
@@ -129,12 +134,12 @@ class PBMEstimator(_BrowsingEstimator):
     """Estimator of the position-based model, by EM.
 
     Args:
-        iterations, tol, prior: see `EMEstimator`.
+        iterations, tol, prior: the settings of EM and the prior; see `EMEstimator`.
 
     Attributes:
-        attraction_: ``(P + 1,)``, see `Estimator`.
+        attraction_: ``(P + 1,)`` attraction of each (query, item) pair; see `Estimator`.
         examination_: ``(K,)`` examination probability of each position.
-        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
+        n_iter_, log_posterior_, converged_: a record of the EM steps; see `EMEstimator`.
 
     Source: Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015,
         section 4.
@@ -156,14 +161,15 @@ class UBMEstimator(_BrowsingEstimator):
     """Estimator of the user browsing model, by EM.
 
     Args:
-        iterations, tol, prior: see `EMEstimator`.
+        iterations, tol, prior: the settings of EM and the prior; see `EMEstimator`.
 
     Attributes:
-        attraction_: ``(P + 1,)``, see `Estimator`.
-        examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position; column 0 means no
-            click yet, and column j a last click at the j-th position, counted from 1. Entries above
-            the diagonal are 0.
-        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
+        attraction_: ``(P + 1,)`` attraction of each (query, item) pair; see `Estimator`.
+        examination_: ``(K, K)`` examination probabilities, in the layout of `UserBrowsingModel`:
+            row k is the position; column 0 means that there is no click above, and column j means
+            that the last click above is at the j-th position, counted from 1. Entries above the
+            diagonal are 0.
+        n_iter_, log_posterior_, converged_: a record of the EM steps; see `EMEstimator`.
 
     Source: Dupret, Piwowarski, *A user browsing model to predict search engine click data from past
     observations*, SIGIR 2008, with EM as in Chuklin, Markov, de Rijke, *Click models for web

@@ -1,12 +1,12 @@
-"""Estimators of models whose users read from the top: the cascade model, the dependent click model
-(DCM) and the dynamic Bayesian network model (DBN).
+"""Estimators of models whose users read from the top: the cascade model (CM), the dependent click
+model (DCM) and the dynamic Bayesian network model (DBN).
 
-All three are special cases of one model. The user examines position 1, and clicks an examined item
-if it attracts. After a click, the user leaves satisfied with a probability that is 1 in the cascade
-model, depends on the position in the DCM, and depends on the item in the DBN. A user who has not
-left satisfied goes on to the next position with probability g, which is 1 except in the DBN. So all
-positions down to the last click were certainly examined, and only the positions below the last
-click are uncertain.
+All three models are special cases of one model. The user examines position 1, and clicks an
+examined item if the item attracts. After a click, the user leaves satisfied with a probability that
+is 1 in the CM, depends on the position in the DCM, and depends on the item in the DBN. A user who
+has not left satisfied goes on to the next position with probability g, which is 1 except in the
+DBN. Therefore, all positions down to the last click were certainly examined, and only the positions
+below the last click are uncertain.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ def clicks_given_above(
     of_pairs: bool,
     after_skip: float,
 ) -> Floats:
-    """``(N, K)`` the probability of a click at each position given the clicks above it.
+    """Return the probability of a click at each position given the clicks above, ``(N, K)``.
 
     Args:
-        pairs, clicks: ``(N, K)``.
+        pairs, clicks: ``(N, K)`` pairs and clicks of the sessions.
         attraction: the attraction of each pair.
-        after_click: the probability of going on below a click, for each pair or for each position.
-        of_pairs: whether ``after_click`` has a value for each pair, rather than for each position.
-        after_skip: the probability of going on below an examined item without a click.
+        after_click: the probability that a user goes on after a click, for each pair or for each
+            position.
+        of_pairs: whether ``after_click`` has a value for each pair; if not, it has a value for each
+            position.
+        after_skip: the probability that a user goes on after examining an item without a click.
     """
     law = attraction, after_click, of_pairs, after_skip
     return fill_by(cascading_conditional, pairs.shape, pairs, clicks, law)
@@ -44,40 +46,40 @@ def clicks_given_above(
 
 @entry
 def cascading_conditional(pairs, clicks, law, result):
-    """The probability of a click at each position given the clicks above it."""
+    """Write to ``result`` the probability of a click at each position, given the clicks above."""
     α, after_click, of_pairs, after_skip = law
     for session in range(len(pairs)):
-        looking = 1.0  # examination of position k given the clicks above it
+        looking = 1.0  # probability that position k is examined, given the clicks above
         for k in range(pairs.shape[1]):
             pair = pairs[session, k]
             click = looking * α[pair]
             result[session, k] = click
             if clicks[session, k]:
                 looking = after_click[pair if of_pairs else k]
-            elif click < 1.0:  # the share of users who examined, among those who have not clicked
+            elif click < 1.0:  # condition on no click at position k
                 looking = after_skip * (looking - click) / (1.0 - click)
-            else:  # a skip was impossible, so no user is left
+            else:  # a skip was impossible, so no user can be here
                 looking = 0.0
 
 
 class ScanningEstimator(EMEstimator):
-    """Exact EM of the DBN and the DCM."""
+    """Base class of the estimators of the DBN and the DCM, which run exact EM."""
 
     def _em(self, pairs: Indices, clicks: Clicks, of_pairs: bool) -> list[Floats]:
-        """Estimate the attraction, the probabilities of leaving and, for a DBN, the perseverance,
-        ``(1,)``.
+        """Return the estimated attractions, the probabilities of leaving after a click and, for the
+        DBN, the perseverance as a ``(1,)`` array.
 
         Args:
-            pairs, clicks: ``(N, K)``.
+            pairs, clicks: ``(N, K)`` pairs and clicks of the sessions.
             of_pairs: whether the probability of leaving after a click belongs to the pair (DBN,
                 which also has a perseverance) or to the position (DCM).
         """
         leaves_out = self.prior is None
         last = last_clicks(clicks)
-        n_went_on = int(np.maximum(last, 0).sum())  # positions below the first, surely examined
+        n_went_on = int(np.maximum(last, 0).sum())  # certainly examined, below the first position
         counts = count_constants(pairs, clicks, last, len(self._codes) + 1, of_pairs)
         displays, clicked, trials = counts.displays, counts.clicked, counts.group_clicks
-        if leaves_out:  # the log does not tell who leaves after a click at the end of a list
+        if leaves_out:  # the log does not show who leaves after a click at the end of a list
             trials = trials - counts.at_end
         tails = merge_tails(pairs, last)
         attracted, satisfied = np.empty(len(displays)), np.empty(len(trials))
@@ -96,10 +98,10 @@ class ScanningEstimator(EMEstimator):
             leaving = sum(leaving_prior) + trials, leaving_prior
             expected = attracted, satisfied, sums, work
             scanning_step(tails, (α, s, of_pairs, g), others, leaving, expected)
-            if leaves_out:  # items that were not examined do not count, so EM is faster
+            if leaves_out:  # count only examined items, which makes EM faster
                 examined = displays - attracted / α
                 next_parameters[0][:] = smooth(clicked, examined, prior)
-            else:  # Every shown item counts, even if the log does not tell whether it attracts.
+            else:  # Count every item on a list, even if it is unknown whether the item attracts.
                 next_parameters[0][:] = smooth(clicked + attracted, displays, prior)
             next_parameters[1][:] = smooth(satisfied, trials, leaving_prior)
             likelihood, could_go_on, went_on = map(float, sums)
@@ -112,7 +114,7 @@ class ScanningEstimator(EMEstimator):
 
         def refit(priors: list[Prior]) -> list[Prior]:
             fitted = fit_prior(clicked[:-1], (examined - clicked)[:-1], priors[0])
-            # Satisfaction is never seen, so only the mean of its prior is fitted.
+            # The log never shows satisfaction, so only the mean of its prior is fitted.
             mean = float(smooth(satisfied.sum(), trials.sum()))
             return [fitted, (2.0 * mean, 2.0 * (1.0 - mean))][: len(priors)]
 
@@ -122,21 +124,22 @@ class ScanningEstimator(EMEstimator):
 
 @entry
 def scanning_step(tails, law, others, leaving, expected):
-    """Compute the expectations of one EM step.
+    """Compute the expectations of one EM step of the DBN or the DCM.
 
     Args:
-        tails: what `merge_tails` returned.
-        law: the attraction of each pair; for each group, which is a pair (DBN) or a position (DCM),
-            the probability that a user leaves satisfied after a click; whether a group is a pair;
-            and the probability that a user who has not left goes on.
-        others: what other sessions say about attraction, as `Others`.
-        leaving: for each group, the number of clicks after which users may have left, including the
-            trials of the prior; and this prior.
-        expected: the arrays that are written. The first gets, for each pair, the expected number of
-            unexamined displays that attract; the second, for each group, the expected number of
-            last clicks after which the user left. The third gets the log-likelihood of what follows
-            the last clicks, the number of users below the certainly examined part who could go on,
-            and the number who did. The fourth is ``(2, K + 1)`` working memory.
+        tails: the merged sessions that `merge_tails` returned.
+        law: a tuple of the attraction of each pair; the probability, for each group, that a user
+            leaves satisfied after a click; whether a group is a pair (DBN) rather than a position
+            (DCM); and the probability g that a user who has not left goes on.
+        others: the evidence from other sessions about attraction.
+        leaving: a tuple of the number of clicks in each group after which users may have left,
+            including the trials of the prior; and this prior.
+        expected: the arrays to which the step writes. The first gets, for each pair, the expected
+            number of unexamined displays that attract; the second, for each group, the expected
+            number of last clicks after which the user left. The third gets the log-likelihood of
+            what follows the last clicks, the number of users below the certainly examined positions
+            who could go on, and the number of users who did. The fourth is ``(2, K + 1)`` working
+            memory.
     """
     likelihood = could_go_on = went_on = 0.0
     pairs, last, weights = tails
@@ -148,7 +151,7 @@ def scanning_step(tails, law, others, leaving, expected):
         last_certain = max(last[session], 0)
         weight = float(weights[session])
 
-        # The probabilities of a skip, and of leaving after the last click.
+        # Compute the probabilities of a skip, and of leaving after the last click.
         for k in range(last_certain + 1, n_positions):
             skip[k] = 1.0 - α[pairs[session, k]]
         p, group = 0.0, 0
@@ -158,7 +161,7 @@ def scanning_step(tails, law, others, leaving, expected):
         no_clicks_below(tail, skip, last_certain, n_positions, g)
         end = p + (1.0 - p) * tail[last_certain + 1]
 
-        # The same probabilities, as estimated without this session.
+        # Estimate the same probabilities again, without this session's own evidence.
         if others.explain:
             left = p / end
             reached = 1.0 - left
@@ -176,11 +179,11 @@ def scanning_step(tails, law, others, leaving, expected):
             no_clicks_below(tail, skip, last_certain, n_positions, g)
             end = p + (1.0 - p) * tail[last_certain + 1]
 
-        # The expectations: who left after the last click, and how far the others went.
+        # Infer who left after the last click, and how far the other users went.
         likelihood += weight * np.log(end)
         if last[session] >= 0 and not (others.explain and last_certain == n_positions - 1):
             satisfied[group] += weight * (p / end)
-        reached = 1.0 - p / end  # the probability that the user came to position k, unsatisfied
+        reached = 1.0 - p / end  # the probability that the user has not left before position k
         for k in range(last_certain + 1, n_positions):
             pair = pairs[session, k]
             could_go_on += weight * reached
@@ -192,8 +195,8 @@ def scanning_step(tails, law, others, leaving, expected):
 
 @kernel
 def no_clicks_below(tail, skip, last_certain, n_positions, g):
-    """Set ``tail[k]`` to the probability of no click at k and below, given that the user has not
-    left satisfied above k.
+    """Set ``tail[k]`` to the probability that positions k and below get no click, given that the
+    user has not left satisfied above k.
     """
     tail[n_positions] = 1.0
     for k in range(n_positions - 1, last_certain, -1):
@@ -201,16 +204,17 @@ def no_clicks_below(tail, skip, last_certain, n_positions, g):
 
 
 class CMEstimator(Estimator):
-    """Estimator of the cascade model, in closed form. It uses only the positions down to the first
-    click, because these were certainly examined.
+    """Estimator of the cascade model, in closed form. The estimator uses only the positions down to
+    the first click, which were certainly examined.
 
-    The model excludes sessions with several clicks, so their log-likelihood is minus infinity.
+    The cascade model excludes sessions with several clicks, so the log-likelihood of such sessions
+    is minus infinity.
 
     Args:
-        prior: see `Estimator`.
+        prior: a and b of the Beta prior of attraction; see `Estimator`.
 
     Attributes:
-        attraction_: ``(P + 1,)``, see `Estimator`.
+        attraction_: ``(P + 1,)`` attraction of each (query, item) pair; see `Estimator`.
 
     Source: Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias
         models*, WSDM 2008.
@@ -244,19 +248,19 @@ class CMEstimator(Estimator):
 class DCMEstimator(ScanningEstimator):
     """Estimator of the dependent click model, by exact EM.
 
-    The paper assumes that the user leaves after the last click of a session. This biases the
-    estimates, because a user may go on and click nothing more. Here, such users are taken into
-    account.
+    Guo, Liu and Wang assume that the user leaves after the last click of a session. This assumption
+    biases the estimates, because a user may go on and click nothing more. This estimator takes such
+    users into account.
 
     Args:
-        iterations, tol, prior: see `EMEstimator`.
+        iterations, tol, prior: the settings of EM and the prior; see `EMEstimator`.
 
     Attributes:
-        attraction_: ``(P + 1,)``, see `Estimator`.
+        attraction_: ``(P + 1,)`` attraction of each (query, item) pair; see `Estimator`.
         termination_: ``(K,)`` probability of leaving satisfied after a click at each position. No
-            log determines this probability at the last position, so the last entry repeats the
-            entry before it.
-        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
+            log determines this probability for the last position, so the last entry repeats the
+            entry before.
+        n_iter_, log_posterior_, converged_: a record of the EM steps; see `EMEstimator`.
 
     Source: the model of Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009.
 
@@ -291,12 +295,13 @@ class DBNEstimator(ScanningEstimator):
     """Estimator of the dynamic Bayesian network model, by exact EM.
 
     Args:
-        iterations, tol, prior: see `EMEstimator`.
+        iterations, tol, prior: the settings of EM and the prior; see `EMEstimator`.
 
     Attributes:
-        attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
-        perseverance_: probability g that an unsatisfied user goes on.
-        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
+        attraction_, satisfaction_: ``(P + 1,)`` attraction and satisfaction of each (query, item)
+            pair; see `Estimator`.
+        perseverance_: probability g that a user who has not left satisfied goes on.
+        n_iter_, log_posterior_, converged_: a record of the EM steps; see `EMEstimator`.
 
     Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW
         2009, appendix.

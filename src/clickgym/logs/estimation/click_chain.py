@@ -1,10 +1,11 @@
-"""The estimator of the click chain model.
+"""The estimator of the click chain model (CCM).
 
 After a click on item i, the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. This is
 equivalent to flipping a second coin: the clicked item is relevant with probability α(i),
 independently of the click, and the user goes on with probability τ3 if the item is relevant, and τ2
-if not. The log then hides only the outcomes of coins with the probabilities α, τ1, τ2 and τ3. So EM
-has a closed form, in which both the click and the second coin count as trials of α.
+if not. Everything that the log hides is then the outcome of a coin with probability α, τ1, τ2 or
+τ3. An EM step therefore has a closed form, in which both the click and the second coin count as
+trials of α.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ class CCMEstimator(EMEstimator):
 
     A log distinguishes τ2 from τ3 only if items differ in attraction, and therefore in the share of
     users who go on after a click. If all attractions are equal, the log determines only ``(1 - α)
-    τ2 + α τ3``. If no item attracts nearly always, τ3 is uncertain. If every item attracts often,
-    τ2 is uncertain. The prior then keeps the estimates inside (0, 1).
+    τ2 + α τ3``. If no item has an attraction near 1, τ3 is uncertain; if every item has a high
+    attraction, τ2 is uncertain. The prior keeps uncertain estimates inside (0, 1).
 
     Args:
-        iterations, tol, prior: see `EMEstimator`.
+        iterations, tol, prior: the settings of EM and the prior; see `EMEstimator`.
 
     Attributes:
-        attraction_: ``(P + 1,)``, see `Estimator`.
-        continue_after_skip_: probability τ1 that the user goes on below an item that was not
+        attraction_: ``(P + 1,)`` attraction of each (query, item) pair; see `Estimator`.
+        continue_after_skip_: probability τ1 that the user goes on after an item that was not
             clicked.
-        continue_after_click_: probability τ2 that the user goes on below a click on an item that
-            was not relevant.
-        continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant
+        continue_after_click_: probability τ2 that the user goes on after a click on an item that is
+            not relevant.
+        continue_after_relevant_: probability τ3 that the user goes on after a click on a relevant
             item.
-        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
+        n_iter_, log_posterior_, converged_: a record of the EM steps; see `EMEstimator`.
 
     Source: the model of Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web
     search*, WWW 2009, with α(i) a parameter as in Chuklin, Markov, de Rijke, *Click models for web
@@ -62,9 +63,9 @@ class CCMEstimator(EMEstimator):
         last, n_pairs = last_clicks(clicks), len(self._codes) + 1
         counts = count_constants(pairs, clicks, last, n_pairs, by_pair=True)
         clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
-        # positions above the last click that have no click
+        # number of positions without a click above a session's last click
         passed_skips = np.maximum(last, 0).sum() - not_last.sum()
-        # The log does not tell whether a click at the end of a list was relevant.
+        # The log does not show whether a click at the end of a list was relevant.
         coins = counts.group_clicks - counts.at_end
         tails = merge_tails(pairs, last)
         examined, relevant = np.empty(n_pairs), np.empty(n_pairs)
@@ -75,18 +76,18 @@ class CCMEstimator(EMEstimator):
         ) -> float:
             (α, τ), (prior,) = parameters, priors
             examined[:], relevant[:] = 0.0, 0.0
-            # with the expected number of relevant clicks
+            # the successes include the expected number of relevant clicks
             others = Others(leaves_out, prior[0] + clicked + coins * α, prior[1])
             chain_step(tails, (α, τ), others, (examined, relevant, sums, work))
             likelihood, users = sums[0], sums[1:]
             after_click = (1.0 - α) * τ[1] + α * τ[2]
             passed_relevant = not_last * α * τ[2] / after_click
 
-            # The attraction: clicks and skips, and the second coin of each click.
+            # The trials of attraction are clicks, skips, and the second coin of each click.
             successes = clicked + relevant + passed_relevant
             next_parameters[0][:] = smooth(successes, clicked + skipped + examined + coins, prior)
 
-            # τ1, τ2 and τ3: users who could go on, and those who did.
+            # The trials of τ1, τ2 and τ3 are the users who could go on.
             continued = [passed_skips, (not_last - passed_relevant).sum(), passed_relevant.sum()]
             next_parameters[1][:] = smooth(continued + users[3:], continued + users[:3])
             likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α)
@@ -118,17 +119,19 @@ class CCMEstimator(EMEstimator):
 
 @entry
 def chain_step(tails, law, others, expected):
-    """Compute the expectations of one EM step for the positions from the last click down.
+    """Compute the expectations of one EM step for the last click of each session and for the
+    positions below this click.
 
     Args:
-        tails: what `merge_tails` returned.
-        law: the attraction of each pair; and τ1, τ2 and τ3.
-        others: what other sessions say about attraction, as `Others`.
-        expected: the arrays that are written. The first gets, for each pair, the expected number of
-            examined displays below the certainly examined part; the second, for each pair, the
-            expected number of relevant last clicks. The third gets the log-likelihood of what
-            follows the last clicks, the numbers of users who could go on with probabilities τ1, τ2
-            and τ3, and the numbers who did. The fourth is ``(2, K)`` working memory.
+        tails: the merged sessions that `merge_tails` returned.
+        law: a tuple of the attraction of each pair, and the array τ1, τ2, τ3.
+        others: the evidence from other sessions about attraction.
+        expected: the arrays to which the step writes. The first gets, for each pair, the expected
+            number of examined displays below the positions that were certainly examined; the
+            second, for each pair, the expected number of relevant last clicks. The third gets the
+            log-likelihood of what follows the last clicks; then, for τ1, τ2 and τ3, the numbers of
+            users who could go on; and then the numbers of users who did. The fourth is ``(2, K)``
+            working memory.
     """
     α, τ = law
     examined, relevant, sums, work = expected
@@ -148,7 +151,7 @@ def chain_step(tails, law, others, expected):
             skip[k] = 1.0 - α[pairs[session, k]]
         below = no_clicks_from(tail, skip, last_certain, end_of_list, after_skip)
 
-        # The same probabilities, as estimated without this session.
+        # Estimate the same probabilities again, without this session's own evidence.
         if others.explain:
             continues = after_skip
             if last[session] >= 0:
@@ -166,7 +169,7 @@ def chain_step(tails, law, others, expected):
                 reached *= continuation
             below = no_clicks_from(tail, skip, last_certain, end_of_list, after_skip)
 
-        # What followed the last click, or the first position if nothing was clicked.
+        # Infer what followed the last click or, without a click, the first position.
         if last[session] >= 0:
             pair = pairs[session, last_certain]
             went_on_relevant = α[pair] * after_relevant * below
@@ -187,7 +190,7 @@ def chain_step(tails, law, others, expected):
             skips_passed += weight * reached
         likelihood += weight * np.log(end)
 
-        # The positions below.
+        # Add up the examinations of the positions below.
         for k in range(last_certain + 1, end_of_list):
             pair = pairs[session, k]
             examined[pair] += weight * reached
@@ -202,8 +205,8 @@ def chain_step(tails, law, others, expected):
 
 @kernel
 def no_clicks_from(tail, skip, last_certain, end_of_list, after_skip):
-    """Set ``tail[k]`` to the probability of no click at k and below, given that k is examined.
-    Return ``tail`` at the first position below ``last_certain``.
+    """Set ``tail[k]`` to the probability that positions k and below get no click, given that k is
+    examined. Return the entry of ``tail`` for the position below ``last_certain``.
     """
     tail[end_of_list] = skip[end_of_list]
     for k in range(end_of_list - 1, last_certain, -1):

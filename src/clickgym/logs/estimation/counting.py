@@ -1,8 +1,8 @@
-"""Passes over the sessions of a log, which number its (query, item) pairs and count what the
-estimators need.
+"""Functions that number the (query, item) pairs of a log, and count the displays and clicks that
+the estimators need.
 
-If a list ends before the last position, -1 follows its items and the numbers of its pairs, and
-nothing is counted there. Sessions are in the order of their queries.
+If a list has fewer than K items, the remaining entries of the arrays of items and pairs are -1, and
+nothing is counted there. The sessions are sorted by query.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Ints = NDArray[np.int32]
 
 
 class ConstantCounts(NamedTuple):
-    """Counts that stay the same in all steps of exact EM, for each pair and for each group (a pair
-    or a position).
+    """Counts that stay the same in all steps of exact EM, for each pair and for each group. A group
+    is a pair or a position.
 
     Attributes:
-        displays, clicked: for each pair, the displays and the clicks.
-        skipped: for each pair, the displays without a click that are above a last click or on the
-            first position.
-        not_last: for each group, the clicks that were not the last click of a session.
-        group_clicks: for each group, all clicks.
-        at_end: for each group, the clicks at the end of a list.
+        displays, clicked: the numbers of displays and of clicks of each pair.
+        skipped: for each pair, the number of displays without a click that were certainly examined,
+            because they are above the last click or on the first position.
+        not_last: for each group, the number of clicks that were not the last click of a session.
+        group_clicks: for each group, the number of clicks.
+        at_end: for each group, the number of clicks at the end of a list.
     """
 
     displays: Floats
@@ -42,12 +42,13 @@ class ConstantCounts(NamedTuple):
 
 
 class ContextCounts(NamedTuple):
-    """Displays of (query, item) pairs, counted separately for each context.
+    """Displays and clicks of (query, item) pairs, counted separately for each context. A pair in a
+    context is called a cell.
 
     Attributes:
-        first: ``(P + 1,)`` the first cell of each pair, followed by the number of cells.
-        context, clicked, skipped: for each cell, the context, the clicks, and the displays without
-            a click.
+        first: ``(P + 1,)`` the index of each pair's first cell, followed by the number of cells.
+        context, clicked, skipped: for each cell, the context, the number of clicks, and the number
+            of displays without a click.
     """
 
     first: Long
@@ -57,17 +58,17 @@ class ContextCounts(NamedTuple):
 
 
 def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints]:
-    """Sort the sessions by query and number the pairs.
+    """Sort the sessions of a log by query, and number the (query, item) pairs.
 
     Args:
-        queries: ``(N,)``.
-        items: ``(N, K)``, -1 below the end of a list.
+        queries: ``(N,)`` the query of each session.
+        items: ``(N, K)`` the item at each position; -1 below the end of a list.
         n_items: the number of items.
 
     Returns:
-        ``(N,)`` the sessions in the order of their queries; ``(P,)`` the code ``query * n_items +
-        item`` of each pair, ascending; ``(N, K)`` int32 the number of the pair at each position, or
-        -1 below the end of a list, for the sessions in the order of their queries.
+        ``(N,)`` the indices that sort the sessions by query; ``(P,)`` the code ``query * n_items +
+        item`` of each pair, in ascending order; and ``(N, K)`` int32 the number of the pair at each
+        position of the sorted sessions, or -1 below the end of a list.
     """
     order = np.argsort(queries, kind="stable")
     sorted_items = items[order]
@@ -75,14 +76,14 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
         sorted_items < 0, -1, queries[order, None] * np.int64(n_items) + sorted_items
     )
     codes, numbers = np.unique(pair_codes, return_inverse=True)
-    n_gaps = int(codes[:1].sum() < 0)  # the code -1 stands below the end of a list
+    n_gaps = int(codes[:1].sum() < 0)  # 1 if there are gaps, whose code is -1
     return order, codes[n_gaps:], numbers.reshape(items.shape).astype(np.int32) - n_gaps
 
 
 @kernel
 def list_length(row):
-    """Return the number of positions of a list, at least 1. ``row`` has the list's items, or the
-    indices of its pairs of query and item; entries below the end of the list are negative.
+    """Return the number of items on a list, at least 1. ``row`` contains the list's items or pairs;
+    entries below the end of the list are negative.
     """
     n = len(row)
     while n > 1 and row[n - 1] < 0:
@@ -91,7 +92,9 @@ def list_length(row):
 
 
 def last_clicks(clicks: NDArray[np.int8]) -> Ints:
-    """``(N,)`` the position of each session's last click, -1 without clicks."""
+    """Return the position of each session's last click, ``(N,)``, counted from 0; -1 for a session
+    without a click.
+    """
     last = np.full(len(clicks), -1, np.int32)
     for k, clicked in enumerate(clicks.T):
         last[clicked > 0] = k
@@ -99,28 +102,28 @@ def last_clicks(clicks: NDArray[np.int8]) -> Ints:
 
 
 def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
-    """``(N, K)`` the position, from 1, of the last click above each position; 0 if there is no
-    click above it.
+    """Return the position of the last click above each position, ``(N, K)``, counted from 1; 0 if
+    there is no click above.
     """
     marks = np.where(clicks > 0, np.arange(1, clicks.shape[1] + 1, dtype=np.int32), np.int32(0))
     return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
 
 
 def count_where(numbers: Ints, mask: NDArray[np.bool_], size: int) -> Floats:
-    """Count how often each number below ``size`` occurs where a mask is True."""
+    """Count how often each number below ``size`` occurs among the entries that a mask selects."""
     return np.bincount(numbers[mask], minlength=size).astype(np.float64)
 
 
 def count_constants(
     pairs: Ints, clicks: NDArray[np.int8], last: Ints, n_pairs: int, by_pair: bool
 ) -> ConstantCounts:
-    """Count what stays the same in all steps of exact EM.
+    """Compute the counts that stay the same in all steps of exact EM.
 
     Args:
-        pairs, clicks: ``(N, K)``.
-        last: ``(N,)``, as `last_clicks` returns it.
-        n_pairs: the number of pairs.
-        by_pair: whether a group is a pair, rather than a position.
+        pairs, clicks: ``(N, K)`` pairs and clicks of the sessions.
+        last: ``(N,)`` the position of each session's last click, from `last_clicks`.
+        n_pairs: the number of pairs, including the pair that stands for all others.
+        by_pair: whether a group is a pair; if not, a group is a position.
     """
     positions = np.broadcast_to(np.arange(pairs.shape[1], dtype=np.int32), pairs.shape)
     groups, n_groups = (pairs, n_pairs) if by_pair else (positions, pairs.shape[1])
@@ -136,12 +139,12 @@ def count_constants(
 
 
 def unique_rows(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
-    """Find the distinct rows of an array of integers. Rows are compared by a random hash of 64
-    bits, because sorting whole rows takes ten times as long.
+    """Find the distinct rows of an array of integers. Rows are compared by a random 64-bit hash,
+    because sorting whole rows takes ten times as long.
 
     Returns:
-        The index at which each distinct row first occurs; for every row, the number of its distinct
-        row; and how often each distinct row occurs.
+        The index of the first occurrence of each distinct row; for every row, the number of its
+        distinct row; and the number of occurrences of each distinct row.
     """
     rng, codes = np.random.default_rng(0), np.zeros(len(rows), np.uint64)
     with np.errstate(over="ignore"):
@@ -155,12 +158,12 @@ def unique_rows(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
 
 
 def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
-    """Merge the sessions that exact EM cannot tell apart: those with the same last click, the same
-    item there, and the same items below.
+    """Merge the sessions that exact EM cannot tell apart, because they have the same last click,
+    the same item at this click, and the same items below.
 
     Args:
-        pairs: ``(N, K)``, sorted by query.
-        last: ``(N,)``, as `last_clicks` returns it.
+        pairs: ``(N, K)`` pairs of the sessions, sorted by query.
+        last: ``(N,)`` the position of each session's last click, from `last_clicks`.
 
     Returns:
         For each group of merged sessions, in the order of their first sessions: ``(M, K)`` the
@@ -179,15 +182,15 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
 def count_by_context(
     pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool
 ) -> ContextCounts:
-    """Count the displays and clicks of each pair in each context. A context in which the pair was
+    """Count the displays and clicks of each pair in each context. A context in which a pair was
     never displayed has no cell.
 
     Args:
-        pairs, clicks: ``(N, K)``.
+        pairs, clicks: ``(N, K)`` pairs and clicks of the sessions.
         n_pairs: P, the number of pairs.
         after_click: whether the context is the position k together with the last click above it,
-            numbered ``k * K + last`` with ``last`` as in `UserBrowsingModel`, rather than the
-            position alone.
+            numbered ``k * K + last``, where ``last`` is the column of `UserBrowsingModel`; if not,
+            the context is the position alone.
     """
     n_positions = pairs.shape[1]
     context = np.broadcast_to(np.arange(n_positions, dtype=np.int32), pairs.shape)

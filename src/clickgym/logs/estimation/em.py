@@ -1,5 +1,5 @@
-"""EM: the start, the stopping rule, extrapolated steps, and what other sessions say about
-an item.
+"""The EM algorithm of the estimators: start, stopping rule, extrapolated steps, and evidence from
+other sessions.
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ from .estimator import Estimator, Floats
 from .priors import UNIFORM, Prior
 
 Step = Callable[[list[Floats], list[Prior], list[Floats]], float]
-"""An EM step. It takes parameters, the priors of the parameters of pairs, and arrays to which it
-writes the next parameters. It returns the penalised log-likelihood of the given parameters. Entries
-that the step does not write keep their values.
+"""A function that computes an EM step. Its arguments are the parameters, the priors of the
+parameters of pairs, and arrays to which the step writes the next parameters. It returns the
+penalised log-likelihood of the given parameters. Entries that the step does not write keep their
+values.
 """
 Refit = Callable[[list[Prior]], list[Prior]]
-"""A function that takes the priors of the last step and returns those that fit the expectations of
-this step.
+"""A function that takes the current priors, and returns priors that fit the expectations of the
+latest EM step.
 """
 SAME_PRIOR = 1.01
-"""A fitted prior counts as unchanged if a and b change by at most this factor."""
+"""The largest factor by which a and b of a fitted prior may change for the prior to count as
+unchanged.
+"""
 
 
 class ConvergenceWarning(UserWarning):
-    """EM reached its last step before the gain of a step fell below ``tol``."""
+    """A warning that EM has not converged: its last step still changed the log-likelihood per
+    session by ``tol`` or more.
+    """
 
 
 def fit_quietly(kind: type[Estimator], log: ClickLog) -> Estimator:
@@ -41,33 +46,33 @@ def fit_quietly(kind: type[Estimator], log: ClickLog) -> Estimator:
 
 
 class EMEstimator(Estimator):
-    """Base class of the EM estimators: the start, the stopping rule, extrapolated steps, and the
-    record of the steps.
+    """Base class of the estimators that run EM, with the start, the stopping rule, extrapolated
+    steps, and a record of the steps.
 
-    With a given ``prior``, this is EM as published: it maximises the likelihood times the prior
-    over all parameters at once. Pairs with few sessions then bias the estimates of the parameters
-    that all pairs share (Neyman, Scott 1948). Without a given prior, the steps avoid or reduce this
-    bias. In PBM and UBM, examinations are compared within pairs. In the other models, the prior is
-    fitted, and the expectations for a session are computed from what the other sessions say about
-    its items.
+    If you pass a ``prior``, the algorithm is EM as published: it maximises the likelihood times the
+    prior over all parameters at once. Pairs with few sessions then bias the estimates of the
+    parameters that all pairs share (Neyman, Scott 1948). If you pass no prior, the steps avoid or
+    reduce this bias. In PBM and UBM, examination probabilities are compared within pairs. In the
+    other models, the prior is fitted, and the expectations for a session are computed from the
+    evidence of the other sessions about its items.
 
     Without ``tol``, all steps are plain EM steps. With ``tol``, every second step starts from an
-    extrapolation of the last two steps (SQUAREM). If such a step is no better than the plain step
-    before it, it is discarded.
+    extrapolation of the last two steps (SQUAREM). An extrapolated step that is no better than the
+    plain step before is discarded.
 
     Args:
         iterations: the largest number of EM steps.
-        tol: stop once a plain EM step, together with the extrapolation before it, changes the
-            penalised log-likelihood per session by less than ``tol``; warn if this never happens.
-            With None, all steps are taken, and convergence is not checked.
-        prior: as in `Estimator`.
+        tol: EM stops once a plain EM step, together with the extrapolation before it, changes the
+            penalised log-likelihood per session by less than ``tol``; if this never happens, a
+            warning is given. With None, EM takes all steps, and convergence is not checked.
+        prior: a and b of the Beta prior of a pair's parameters; see `Estimator`.
 
     Attributes:
         n_iter_: the number of EM steps computed, including discarded steps.
-        log_posterior_: the penalised log-likelihood reached before each step and after the last
-            step; with a given prior, it never falls.
-        converged_: whether the last step, which is a plain EM step, met the condition of ``tol``;
-            None without ``tol``.
+        log_posterior_: the penalised log-likelihood before each step and after the last step. If
+            you pass a prior, these values never decrease.
+        converged_: whether the last step, which is a plain EM step, satisfied the condition of
+            ``tol``; None without ``tol``.
 
     Source: Varadhan, Roland, *Simple and globally convergent methods for accelerating the
     convergence of any EM algorithm*, Scandinavian Journal of Statistics 2008, scheme S3, with
@@ -102,28 +107,30 @@ class EMEstimator(Estimator):
         return self
 
     def _last_change(self) -> float:
-        """Return the change of the log-posterior in the last two steps, or in the only step. One
-        step alone may be short although the maximum is still far away.
+        """Return how much the last two steps, or the only step, changed the log-posterior. A single
+        step may be short although the maximum is still far away.
         """
         return float(np.abs(np.diff(self.log_posterior_[-3:])).sum())
 
     def _climb(
         self, step: Step, of_pairs: int, n_shared: int, n_sessions: int, refit: Refit | None = None
     ) -> list[Floats]:
-        """Take the EM steps, and return the final parameters: ``of_pairs`` arrays ``(P + 1,)`` with
-        a value for each pair, and one array ``(n_shared,)`` of parameters that all pairs share. The
-        parameters of pairs start at the means of their priors, the shared parameters at one half.
+        """Run EM, and return the final parameters: ``of_pairs`` arrays ``(P + 1,)`` with a value
+        for each pair, and an array ``(n_shared,)`` of parameters that all pairs share. Initially,
+        the parameters of pairs are the means of their priors, and the shared parameters are one
+        half.
 
-        A step also computes the log-posterior of the point from which it starts, so it costs
-        nothing more to check whether the previous step was an improvement.
+        Each step also computes the log-posterior of its starting point, so checking whether the
+        previous step was an improvement costs nothing.
 
         Args:
-            step: the function that computes a step.
-            of_pairs, n_shared: the number of parameters of each pair, and of shared parameters.
-            n_sessions: N.
-            refit: the function that fits the priors, attraction first, if no prior is given. Models
-                in which clicks do not determine the scale of attraction have no such function,
-                because there the prior sets this scale.
+            step: the function that computes an EM step.
+            of_pairs, n_shared: the number of parameters of each pair, and the number of shared
+                parameters.
+            n_sessions: N, the number of sessions.
+            refit: the function that fits the priors, attraction first, if no prior was given; by
+                default, the priors are not fitted, for models in which clicks do not determine the
+                scale of attraction and the prior sets this scale.
         """
         leaves_out = self.prior is None
         priors = [self.prior or UNIFORM] * of_pairs
@@ -150,12 +157,12 @@ class EMEstimator(Estimator):
                 earlier, priors = priors, refit(priors)
                 change = np.abs(np.log(np.array(priors) / np.array(earlier))).max()
                 self.converged_ = self.converged_ and bool(change <= np.log(SAME_PRIOR))
-            # the last step is not extrapolated
+            # the last step is always a plain step
             if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
                 extrapolated = extrapolate(before, point, next_point)
                 new_height, new_point = climb(extrapolated)
                 is_better = new_height >= height
-                if leaves_out:  # the likelihood need not grow: nearer to a fixed point is better
+                if leaves_out:  # the likelihood may fall, so compare distances to a fixed point
                     new_size = np.abs(new_point - extrapolated).max()
                     is_better = new_size <= np.abs(next_point - point).max()
                 if is_better:
@@ -167,28 +174,29 @@ class EMEstimator(Estimator):
 
 
 def extrapolate(first: Floats, second: Floats, third: Floats) -> Floats:
-    """Extrapolate three successive points (SQUAREM). The result is at most half-way from the third
-    point to 0 or 1.
+    """Extrapolate from three successive EM points by SQUAREM. The result lies at most half-way from
+    the third point to 0 or 1.
     """
     step = second - first
     change = third - second - step
     size = float(np.linalg.norm(change))
     if size == 0.0:
         return third
-    length = max(float(np.linalg.norm(step)) / size, 1.0)  # with 1 the result is the third point
+    length = max(float(np.linalg.norm(step)) / size, 1.0)  # 1 yields the third point
     return np.clip(
         first + 2.0 * length * step + length**2 * change, third / 2.0, (1.0 + third) / 2.0
     )
 
 
 class Others(NamedTuple):
-    """What other sessions say about the attraction of items. Without a given prior, EM explains
-    each session by this evidence.
+    """The evidence from other sessions about the attraction of items. If no prior was given, EM
+    computes a session's expectations from this evidence.
 
     Attributes:
-        explain: whether sessions are explained by other sessions.
-        successes: ``(P + 1,)`` the successes of each pair, including the successes of the prior.
-        failures: the failures of the prior.
+        explain: whether EM uses this evidence.
+        successes: ``(P + 1,)`` the number of successes of each pair, including the successes of the
+            prior.
+        failures: the number of failures of the prior.
     """
 
     explain: bool
@@ -198,8 +206,8 @@ class Others(NamedTuple):
 
 @kernel
 def mean_without(failures, mean, successes, least):
-    """The mean of a probability after some of its failures are taken away. At least ``least``
-    failures, those of the prior, remain.
+    """Return the mean of a probability after removing some of its failures. At least ``least``
+    failures, which come from the prior, remain.
     """
     remaining = max(successes * (1.0 - mean) / mean - failures, least)
     return successes / (successes + remaining)

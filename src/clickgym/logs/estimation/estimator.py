@@ -1,4 +1,4 @@
-"""The base class of the estimators of click models. It numbers (query, item) pairs and computes
+"""The base class of all estimators of click models, which numbers (query, item) pairs and computes
 scores.
 """
 
@@ -25,8 +25,8 @@ Clicks = NDArray[np.int8]
 Law = Callable[[Indices, Clicks], Floats]
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
-"""The estimators by the short names of their models. Each subclass that sets ``model_class`` is
-registered here.
+"""The estimator classes, by the short names of their click models. Every subclass of `Estimator`
+that sets ``model_class`` is registered automatically.
 """
 
 
@@ -34,24 +34,24 @@ class Estimator(ABC):
     """Base class of the estimators of click models, in the style of scikit-learn: `fit` sets
     attributes that end with ``_``.
 
-    Attraction (and in some models satisfaction) is estimated for each pair of a query and an item;
-    position parameters are shared by all queries.
+    Attraction (and, in some models, satisfaction) is estimated for each of the P pairs of a query
+    and an item. All queries share the parameters of positions.
 
     Args:
         prior: a and b of the Beta prior of a pair's parameters. By default, the prior is fitted to
-            the log, except in PBM and UBM: there, the prior sets the scale of attraction, so it
-            stays Beta(1, 1).
+            the log, except in PBM and UBM, where the prior sets the scale of attraction and remains
+            Beta(1, 1).
 
     Attributes:
-        pairs_: the (query, item) labels of the fitted log.
-        n_positions_: K, the length of the lists in the fitted log.
-        attraction_: ``(P + 1,)`` attraction of each pair, in models that have attraction. The last
-            entry, the mean of the prior, stands for all pairs that were never shown.
-        prior_: a and b of the prior of attraction.
+        pairs_: the labels of the (query, item) pairs in the fitted log.
+        n_positions_: K, the number of positions in the fitted log.
+        attraction_: ``(P + 1,)`` attraction of each pair, in models with attraction. The last
+            entry, the mean of the prior, stands for all pairs that the log never showed.
+        prior_: a and b of the Beta prior of attraction that was given or fitted.
     """
 
     model_class: ClassVar[type[ClickModel]]
-    """The click model that is estimated."""
+    """The class of the click model whose parameters are estimated."""
     prior: Prior | None = None
     n_positions_: int
     attraction_: Floats
@@ -70,10 +70,10 @@ class Estimator(ABC):
             MODEL_ESTIMATORS[cls.model_class.short] = cls
 
     def fit(self, log: ClickLog) -> Self:
-        """Estimate the model's parameters.
+        """Estimate the click model's parameters from a log.
 
         Args:
-            log: the sessions to learn from.
+            log: the sessions from which the parameters are estimated.
 
         Returns:
             The estimator itself.
@@ -84,9 +84,9 @@ class Estimator(ABC):
         Warns:
             ConvergenceWarning: EM with a ``tol`` had not converged after its last step.
         """
-        check_kind("log", log, ClickLog, "a ClickLog")
+        check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
         if not len(log):
-            raise ValueError("the log has no sessions")
+            raise ValueError("the log has no sessions; fit requires at least one session")
         order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
         self._codes, self.n_positions_ = codes, log.n_positions
         self._query_index = {label: index for index, label in enumerate(log.query_labels)}
@@ -101,45 +101,44 @@ class Estimator(ABC):
         return [(queries[query], items[item]) for query, item in pairs]
 
     def log_likelihood(self, log: ClickLog) -> Floats:
-        """The log-probability of each session's clicks, ``(N,)``; minus infinity for clicks that
-        the model excludes.
+        """Return the log-probability of each session's clicks, ``(N,)``; minus infinity for clicks
+        that the model excludes.
         """
         return self._logs(log, self._conditional).sum(axis=1)
 
     def score(self, log: ClickLog) -> float:
-        """The mean log-likelihood per session."""
+        """Return the mean log-likelihood per session of a log."""
         return float(self.log_likelihood(log).mean())
 
     def perplexity_by_rank(self, log: ClickLog) -> Floats:
-        """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities,
-        ``(K,)``; 1 is perfect.
+        """Return the perplexity ``exp(-E[log P(c(k))])`` at each position k, ``(K,)``, from the
+        marginal click probabilities. A perfect prediction has perplexity 1.
 
-        A list that ends above a position does not count at that position. If all lists end above
-        it, the value is NaN.
+        A list that ends above a position does not count at this position. If all lists end above a
+        position, the position's perplexity is NaN.
         """
         logs = self._logs(log, lambda pairs, clicks: self._marginals(pairs))
         with np.errstate(invalid="ignore"):
             return np.exp(-logs.sum(axis=0) / (log.items >= 0).sum(axis=0))
 
     def predict_proba(self, log: ClickLog) -> Floats:
-        """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
-        the end of a list.
+        """Return the probability of a click at each position of each session's list, ``(N, K)``; 0
+        below the end of a list.
 
-        The clicks in the log are not used.
+        The prediction does not use the clicks in the log.
         """
-        check_kind("log", log, ClickLog, "a ClickLog")
+        check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
         return np.where(log.items < 0, 0.0, self._marginals(self._pairs_of(log)))
 
     def click_model(self, query: str, items: list[str]) -> ClickModel:
-        """The fitted model of one query as a click model over the given items, numbered in the
-        given order.
+        """Return the fitted click model of one query, with the given items in the given order.
 
         Args:
-            query: label of the query.
-            items: labels of at least K items, which the fitted log showed for the query.
+            query: the label of the query.
+            items: the labels of at least K items, all of which the fitted log showed for the query.
 
         Raises:
-            KeyError: the fitted log never showed one of the items for the query.
+            KeyError: the fitted log never showed one of the items for this query.
             TypeError, ValueError: a label is not a string, or an item is named twice.
         """
         check_kind("query", query, str, "a label")
@@ -157,19 +156,19 @@ class Estimator(ABC):
 
     @abstractmethod
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        """Estimate the parameters from ``(N, K)`` indices of pairs, -1 below the end of a list, and
-        ``(N, K)`` clicks. Sessions are sorted by query.
+        """Estimate the parameters from ``(N, K)`` indices of pairs, which are -1 below the end of a
+        list, and from ``(N, K)`` clicks. The sessions are sorted by query.
         """
 
     @abstractmethod
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
-        """``(N, K)`` probabilities of a click at each position given the clicks above it."""
+        """Return the probability of a click at each position given the clicks above, ``(N, K)``."""
 
     def _marginals(self, pairs: Indices) -> Floats:
-        """``(N, K)`` probabilities of a click at each position, whatever is clicked above it;
-        undefined below the end of a list.
+        """Return the marginal probability of a click at each position, ``(N, K)``. Values below the
+        end of a list are undefined.
         """
-        # One model has all pairs as its items; it may need more items than there are pairs.
+        # A single model has all pairs as its items; the last is repeated up to K items.
         numbers = np.arange(max(len(self._codes) + 1, self.n_positions_), dtype=np.int32)
         model = self._click_model(np.minimum(numbers, len(self._codes)))
         result, scratch = np.zeros(pairs.shape), np.empty((2, pairs.shape[1] + 1))
@@ -178,16 +177,18 @@ class Estimator(ABC):
 
     @abstractmethod
     def _click_model(self, pairs: Indices) -> ClickModel:
-        """The click model over some pairs of a query."""
+        """Return the click model whose items are the given pairs of a query."""
 
     def _find(self, codes: NDArray[np.int64]) -> Indices:
-        """Return the indices of pairs among the fitted pairs; P for pairs that were not fitted."""
+        """Look up pairs, given by their codes, among the fitted pairs, and return their indices; P
+        for a pair that was not fitted.
+        """
         index = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
     def _pairs_of(self, log: ClickLog) -> Indices:
-        """Return the indices of a log's pairs among the fitted pairs, ``(N, K)``: P for a pair that
-        was not fitted, -1 below the end of a list.
+        """Look up a log's pairs among the fitted pairs, and return their indices, ``(N, K)``: P for
+        a pair that was not fitted, and -1 below the end of a list.
 
         Raises:
             ValueError: the estimator is not fitted.
@@ -206,15 +207,15 @@ class Estimator(ABC):
         return pairs
 
     def _logs(self, log: ClickLog, law: Law) -> Floats:
-        """Return the logarithms of the probabilities of the observed clicks and skips, ``(N, K)``;
-        0 below the end of a list.
+        """Return the log-probability of the observed click or skip at each position, ``(N, K)``; 0
+        below the end of a list.
 
         Args:
             log: the sessions to score.
-            law: returns the probability of a click at each position, ``(N, K)``. Its values below
-                the end of a list are ignored.
+            law: a function that returns the probability of a click at each position, ``(N, K)``.
+                Values below the end of a list are ignored.
         """
-        check_kind("log", log, ClickLog, "a ClickLog")
+        check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
         pairs = self._pairs_of(log)
         if log.n_positions != self.n_positions_:
             raise ValueError(
@@ -229,7 +230,7 @@ class Estimator(ABC):
 
 @cache
 def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
-    """Return a kernel that computes the click probabilities of many lists, by calling the kernel
+    """Return a kernel that computes the click probabilities of many lists by calling the kernel
     ``marginals`` for each list.
     """
 
@@ -243,7 +244,7 @@ def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
 
 
 def fill_by(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> Floats:
-    """Return a new array that a kernel has filled; the array is the kernel's last argument."""
+    """Return a new array, filled by a kernel that takes the array as its last argument."""
     result = np.empty(shape)
     kernel(*arguments, result)
     return result

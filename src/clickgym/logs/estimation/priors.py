@@ -1,10 +1,10 @@
-"""Priors of probabilities, given or fitted to a log.
+"""Beta priors of probabilities, which are given or fitted to a log.
 
 The estimate of a probability is ``(a + successes)/(a + b + trials)``, its posterior mean under the
-prior Beta(a, b). Parameters that all pairs of query and item share have a = b = 1. For the
-parameters of a single pair, the prior is fitted to the log: there are many pairs, and the log shows
-most of them rarely, so a wrong prior would bias the shared parameters. The estimate for a pair that
-the log never showed is the mean of the prior.
+prior Beta(a, b). Parameters that all (query, item) pairs share have a = b = 1. For the parameters
+of a single pair, the prior is fitted to the log: there are many pairs, and the log shows most of
+them rarely, so a wrong prior would bias the shared parameters. The estimate for a pair that the log
+never showed is the mean of the prior.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ UNIFORM: Prior = (1.0, 1.0)
 
 
 def smooth(successes: Any, trials: Any, prior: Prior = UNIFORM) -> Floats:
-    """The posterior mean of each probability under its prior."""
+    """Return the posterior mean of each probability under a Beta prior."""
     return (prior[0] + successes) / (sum(prior) + trials)
 
 
 def log_prior(values: Floats, prior: Prior = UNIFORM) -> float:
-    """The logarithm, up to a constant, of the prior in the objective that EM maximises. This prior
-    is Beta(a + 1, b + 1), because the mode of its posterior is the estimate of `smooth`.
+    """Return, up to a constant, the logarithm of the prior in the objective that EM maximises. This
+    prior is Beta(a + 1, b + 1), because the mode of its posterior is the estimate of `smooth`.
     """
     if prior == UNIFORM:
         return float(np.log(values * (1.0 - values)).sum())
@@ -37,12 +37,12 @@ def log_prior(values: Floats, prior: Prior = UNIFORM) -> float:
 
 
 def fit_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Prior:
-    """The Beta prior of many probabilities under which their counts are most likely (beta-binomial
-    distribution).
+    """Return the Beta prior of many probabilities under which their counts are most likely
+    (beta-binomial distribution).
 
-    The prior's mean m and ``r = 1 / (a + b + 1)`` have a density themselves, ``m (1 - m) r (1 -
-    r)²``, which keeps the result near Beta(1, 1) if there are few counts. The optimisation begins
-    at ``start``.
+    The prior's mean m and ``r = 1 / (a + b + 1)`` have the prior density ``m (1 - m) r (1 - r)²``
+    themselves, which keeps the result near Beta(1, 1) if there are few counts. The optimisation
+    begins at ``start``.
     """
 
     def beta(mean: float, spread: float) -> tuple[float, float]:
