@@ -1,18 +1,18 @@
-"""What an agent faces: click models, action spaces, environments and instances.
+"""Simulated users: click models, and the environments, action spaces and instances built on them.
 
-From ``gym.make("PBMRank-v0")`` to the first click, in the order of reading:
+To follow ``gym.make("PBMRank-v0")`` down to the first click, read the modules in this order:
 
-1. `registration` holds the ids; each id names a click model and a form, such as
-   ``"NonStationary"``.
-2. `resolve_model` makes the users: from the parameters that are given, or from an instance
+1. `registration` registers the environment ids. Each id stands for a click model and a form, such
+   as ``"NonStationary"``.
+2. `resolve_model` creates the users, from parameters that you pass or from an instance
    (`instances`).
-3. `user_model` defines what all users have in common, and `click_model` what click models add:
-   three kernels, and the search for the best list. Each click model has its own file, such as
-   `cascade`.
-4. `task` says how the sessions of any users are drawn: constants, a state, and the three kernels
+3. `user_model` defines what all kinds of users have in common. `click_model` adds what click models
+   have in common: three kernels, and the search for the best list. Each click model has its own
+   module, such as `cascade`.
+4. `task` defines how sessions are simulated: with constants, a state, and the three kernels
    ``session``, ``begin`` and ``advance``.
-5. `session` combines these kernels into the kernel of a step, which `click_env` calls for one
-   stream of sessions, and `vector_env` for many streams.
+5. `session` combines these three kernels into the kernel of one step, which `click_env` calls for
+   one stream of sessions and `vector_env` for many streams.
 """
 
 from ..core.errors import SessionError

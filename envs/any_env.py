@@ -1,4 +1,6 @@
-"""Sizes, sessions and labels of any environment, including those of other packages."""
+"""Functions that read sizes, clicks, regret and labels from any Gymnasium environment, whether it
+comes from clickgym or from another package.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,26 @@ from .user_model import UserModel
 
 
 class Sizes(NamedTuple):
-    """The sizes from which an agent is made."""
+    """The sizes of an environment that an agent needs when it is created."""
 
     n_items: int
     n_positions: int
     n_features: int
-    """d, the number of features of a candidate; 0 if features are not observed."""
+    """d, the number of features per candidate; 0 if observations contain no features."""
     n_states: int
-    """S, the number of states of stateful users; 0 for other users."""
+    """S, the number of states of stateful users; 0 if users have no state."""
 
 
 def sizes_of(env: gym.Env) -> Sizes:
-    """Return the sizes of an environment, from its spaces. Wrappers may change what is observed,
-    but not the lists.
+    """Return the numbers of items, positions, features and states of an environment.
+
+    The sizes are read from the environment's spaces, so wrappers may change the observations, but
+    not the ranked lists that are the actions.
 
     Raises:
         TypeError: ``env`` is not an environment.
-        ValueError: actions are not ranked lists, or the observations of an environment of another
-            package are not clicks; the message says what is expected.
+        ValueError: the actions are not ranked lists, or ``env`` comes from another package and its
+            observations are not clicks; the message says what is expected.
 
     Example:
         >>> import clickgym
@@ -66,8 +70,8 @@ def sizes_of(env: gym.Env) -> Sizes:
 
 
 def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
-    """Check that the observations of an environment of another package are clicks; return their
-    number.
+    """Check that an environment from another package observes clicks, and return the number of
+    clicks in an observation.
 
     Raises:
         ValueError: the observations are not clicks; the message says what is expected.
@@ -76,14 +80,14 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
     if not size or size != (n_positions or size):
         raise ValueError(
             f"the observation space of {env} is {env.observation_space}; expected the clicks on "
-            'the list: MultiBinary(n_positions), or a Dict that has them as "clicks"'
+            'the list: MultiBinary(n_positions), or a Dict that contains it as "clicks"'
         )
     return size
 
 
 def clicks_shown(space: gym.Space[Any]) -> int:
-    """Return how many clicks an observation of a space shows; 0 if the observation neither consists
-    of clicks nor has an entry ``"clicks"``.
+    """Return the number of clicks in an observation from ``space``; 0 if an observation neither
+    consists of clicks nor has an entry ``"clicks"``.
     """
     clicks = space.get("clicks", space) if isinstance(space, Dict) else space
     shape, dtype = clicks.shape or (), clicks.dtype
@@ -91,8 +95,8 @@ def clicks_shown(space: gym.Space[Any]) -> int:
 
 
 def click_env_of(env: gym.Env) -> ClickEnv | None:
-    """Return the `ClickEnv` under the wrappers of an environment; None if the environment is of
-    another package, or its class has its own ``step``.
+    """Return the `ClickEnv` under an environment's wrappers; None if the environment comes from
+    another package, or if its class overrides ``step``.
     """
     base_env = env.unwrapped
     if isinstance(base_env, ClickEnv) and type(base_env).step is ClickEnv.step:
@@ -101,33 +105,37 @@ def click_env_of(env: gym.Env) -> ClickEnv | None:
 
 
 def user_model_of(env: Any) -> UserModel | None:
-    """Return the users of an environment, wrapped or not; None for an environment of another
-    package.
+    """Return the simulated users of an environment, wrapped or not; None if the environment comes
+    from another package.
     """
     base_env = env.unwrapped
     return base_env.model if isinstance(base_env, BaseClickEnv) else None
 
 
 def query_of(env: Any) -> int | None:
-    """Return the query that an environment plays if its users have several; None otherwise."""
+    """Return the number of an environment's current query; None unless its users have several
+    queries.
+    """
     model = user_model_of(env)
     return env.unwrapped.state.query.item(0) if model and model.n_queries > 1 else None
 
 
 def clicks_of(observation: Any) -> Any:
-    """Return the clicks in an observation."""
+    """Return the clicks in an observation, which is a click vector or a dict with ``clicks``."""
     return observation["clicks"] if isinstance(observation, dict) else observation
 
 
 def read_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
-    """Return a copy of the clicks in an observation of an environment of another package, which
-    may write into its own array.
+    """Check the clicks in an observation, and return a copy of them.
+
+    The copy is needed because an environment from another package may reuse its array in the next
+    step.
 
     Raises:
-        Fault: the clicks are not ``(n_positions,)`` values 0 or 1.
+        Fault: the clicks are not an array ``(n_positions,)`` of the values 0 and 1.
     """
     entry = observation.get("clicks") if isinstance(observation, dict) else observation
-    with suppress(ValueError):  # rows of different lengths
+    with suppress(ValueError):  # NumPy rejects rows of different lengths
         clicks = np.asarray(entry)
         if clicks.shape == (n_positions,) and {0, 1}.issuperset(clicks.tolist()):
             return clicks.astype(np.int8)
@@ -137,7 +145,7 @@ def read_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
 
 
 def as_finite(name: str, value: Any) -> float:
-    """Return a reward or a regret as a float.
+    """Return a reward or a regret as a float. Errors call the value ``name``.
 
     Raises:
         Fault: the value is not a finite number.
@@ -151,11 +159,11 @@ def as_finite(name: str, value: Any) -> float:
 
 
 def regret_of(info: Mapping[str, Any]) -> float:
-    """Return the regret of a session from its info: ``regret``, or ``optimal_reward -
-    expected_reward``; nan if both are missing.
+    """Return the regret of a session from its ``info``: the entry ``regret``, or otherwise
+    ``optimal_reward - expected_reward``; nan if ``info`` contains neither.
 
     Raises:
-        Fault: one of them is not a finite number.
+        Fault: ``regret``, ``optimal_reward`` or ``expected_reward`` is not a finite number.
 
     Example:
         >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75})
@@ -173,18 +181,20 @@ def regret_of(info: Mapping[str, Any]) -> float:
 
 
 class Measure:
-    """Measures sessions by what ``step`` returns, for any environment: wrapped or not, of this
-    package or another.
+    """Callable that extracts the clicks, the reward and the regret of a session from the values
+    that ``step`` returns.
 
-    The clicks are those observed; if an observation shows none, because it is stacked or flattened,
-    they are the users' own clicks. The regret comes from ``info``; it is nan if it is missing
-    there, or if a wrapper changes the reward without putting its own regret into ``info``.
+    The environment may be wrapped, and may come from another package. The clicks are read from the
+    observation. If the observation no longer shows clicks, because it was stacked or flattened, the
+    clicks come from the simulated users instead. The regret is read from ``info``. The regret is
+    nan if ``info`` does not contain it, or if a wrapper changes the reward without putting its own
+    regret into ``info``.
 
     Args:
-        env: the environment.
+        env: the environment, wrapped or not.
 
     Raises:
-        ValueError: the observations of an environment of another package are not clicks.
+        ValueError: ``env`` comes from another package, and its observations are not clicks.
     """
 
     def __init__(self, env: gym.Env) -> None:
@@ -199,7 +209,7 @@ class Measure:
     def __call__(
         self, observation: Any, reward: Any, info: Mapping[str, Any]
     ) -> tuple[NDArray[np.int8], float, float]:
-        """Return clicks, reward and regret of the last session.
+        """Return the clicks, the reward and the regret of the session that ``step`` simulated.
 
         Raises:
             Fault: a click is not 0 or 1, or the reward or the regret is not finite.
@@ -216,15 +226,17 @@ NOT_IN_LABELS = (
     *("instance", "name", "render_mode", "max_episode_steps"),
     *("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "autoreset_mode"),
 )
-"""Arguments of ``gym.make`` and ``gym.make_vec`` that labels leave out: results show them
-elsewhere, or they do not change the users.
+"""Arguments of ``gym.make`` and ``gym.make_vec`` that do not appear in an environment's label,
+because results show them elsewhere or because they do not change the users.
 """
 
 
 def label_of(env: Any) -> str:
-    """Return the label of an environment in results, as a sweep writes it: its id with its
-    arguments, without the instance and without the parameters of users who have a name. If the
-    environment has no id, or if its arguments cannot be written, the label is its name with the
+    """Return the label of an environment in results, in the format that sweeps use.
+
+    The label consists of the environment's id and arguments, without the instance. If the users
+    have a name, the label also leaves out their parameters. If the environment has no id, or if its
+    arguments cannot be written as text, the label is the environment's name followed by the
     `BaseClickEnv.mark` of its users.
 
     Example:
@@ -246,7 +258,7 @@ def label_of(env: Any) -> str:
         if limit != registered.max_episode_steps and getattr(
             user_model_of(env), "may_leave", False
         ):
-            arguments["max_episode_steps"] = limit  # another limit means other users
+            arguments["max_episode_steps"] = limit  # the limit decides how long users stay
         if label := format_spec(spec.id, arguments):
             return label
     if not isinstance(base_env, BaseClickEnv):

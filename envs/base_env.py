@@ -1,4 +1,6 @@
-"""Base of `ClickEnv` and `ClickVectorEnv`: users, and the streams of their sessions."""
+"""Base class of `ClickEnv` and `ClickVectorEnv`, which holds the simulated users and the streams of
+their sessions.
+"""
 
 from __future__ import annotations
 
@@ -21,31 +23,32 @@ from .task import draw_nothing
 
 
 def name_of(env: Any) -> str:
-    """Return the name of an environment in messages and results: its id, or its class."""
+    """Return the environment's name in messages and results: its id, or the name of its class."""
     return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
 class BaseClickEnv:
-    """The part that `ClickEnv` and `ClickVectorEnv` share: users, and B streams of their sessions,
-    each with the same number of steps.
+    """Common base class of `ClickEnv` and `ClickVectorEnv`: simulated users and B streams of their
+    sessions, all advanced by the same number of steps.
 
-    A step is a session. With ``NEXT_STEP``, the step after the end of a stream's episode draws
-    another user instead.
+    A step simulates one session on each stream. There is one exception: with the autoreset mode
+    ``NEXT_STEP``, the step after the end of a stream's episode draws a new user instead.
 
     Attributes:
-        model, instance: the users, and the name of their instance.
+        model, instance: the simulated users, and the name of their instance.
         initial_ranking: ``(L,)`` all items in the order of the production list; None if the
-            instance has none.
-        feature_scale: what the features of the instance's file were divided by.
-        reward, cutoff, reference: as in `ClickEnv`; ``cutoff`` None counts all positions.
-        task: the law of the users in the current step (see `Task`); users who change have a task
-            for each epoch.
-        state: the state of the next session on each stream, as the task declares it. A seed or a
-            change of the users makes a new state.
-        steps: the number of steps of each stream since the seed.
-        n_simulated: the number of sessions simulated on all streams since the environment was made;
-            a seed does not reset this number.
-        next_change: the step at which the users change.
+            instance has no production list.
+        feature_scale: the number by which the features in the instance's file were divided.
+        reward, cutoff, reference: the arguments of `ClickEnv`; a ``cutoff`` of None counts all
+            positions.
+        task: the `Task` that simulates the users in the current step; users who change have one
+            task for each epoch.
+        state: the task's state for the next session on each stream. A seed or a change of the users
+            creates a new state.
+        steps: the number of steps of each stream since the environment was last seeded.
+        n_simulated: the number of sessions simulated on all streams since the environment was
+            created; seeding does not reset this number.
+        next_change: the step at which the users change next.
     """
 
     spec: Any
@@ -55,10 +58,10 @@ class BaseClickEnv:
     task: Any
     state: Any
     _is_open: bool = False
-    """Whether a list can be shown: from `reset` until a stateful user leaves."""
+    """Whether `step` accepts a list: True from `reset` until a stateful user leaves."""
     _kernels: Any = None
-    """The kernels of the current task. None after a change of the users, and in copies, because
-    kernels cannot be sent to another process.
+    """The kernels of the current task; None until a step needs kernels. In a copy of the
+    environment, this attribute is None, because kernels cannot be sent to another process.
     """
 
     def _set_up(
@@ -69,7 +72,7 @@ class BaseClickEnv:
         cutoff: int | None,
         reference: ArrayLike | None,
     ) -> gym.Space[Any]:
-        """Make the streams of sessions; return the observation space of one stream."""
+        """Create the streams of sessions, and return the observation space of one stream."""
         self.model, self.instance, self.initial_ranking, self.feature_scale = resolved
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff, self.reference = cutoff, reference
@@ -86,12 +89,14 @@ class BaseClickEnv:
 
     @property
     def mark(self) -> str:
-        """Six letters and digits that identify the users and their reward."""
+        """Six hexadecimal digits that identify the users, the reward, the cutoff and the reference
+        list.
+        """
         reference = None if self.reference is None else np.asarray(self.reference).tolist()
         return digest([self.model.to_dict(), self.reward, self.cutoff, reference])
 
     def _select_task(self) -> None:
-        """Select the task of the present step, in its first state."""
+        """Select the task of the current step, and create the task's first state."""
         epoch = bisect.bisect_right(self._changes, self.steps)
         if self.task is not self._tasks[epoch]:
             self.task, self._kernels = self._tasks[epoch], None
@@ -99,21 +104,21 @@ class BaseClickEnv:
         self.state = self.task.first_state(len(self._all_streams))
 
     def _restart(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        """Start an episode. With a seed, or at the first reset, also start new streams of
+        """Start an episode. If a seed is given, or at the first reset, also start new streams of
         sessions.
         """
         if options:
             raise ValueError(
-                f"reset got options: {', '.join(map(str, options))}; leave options out, "
-                "because the seed alone determines an episode, and all streams restart "
-                "together"
+                f"reset got options: {', '.join(map(str, options))}; call reset without "
+                "options, because the seed alone determines an episode, and all streams "
+                "restart together"
             )
         if seed is None:
-            _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly
+            _ = self.np_random  # makes Gymnasium create _np_random, which step reads directly
         else:
             # Agents often seed their generator with the same small integer as the environment.
-            # Clicks must not depend on the random numbers that chose the list. Therefore the
-            # environment uses a child of its seed.
+            # Clicks must not depend on the random numbers that chose the list, so the environment
+            # seeds its generator with a child of its seed.
             seed = check_seed(seed)
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
@@ -126,7 +131,9 @@ class BaseClickEnv:
         self._has_begun = self._is_open = True
 
     def _begin(self, streams: NDArray[np.bool_]) -> None:
-        """Draw the first session of a new user on some streams, ``(B,)``."""
+        """Draw a new user's first session on each stream selected by the mask ``streams``,
+        ``(B,)``.
+        """
         begin = self._current_kernels().begin
         if begin is not draw_nothing:
             self._new_user_streams[:] = streams
@@ -139,22 +146,23 @@ class BaseClickEnv:
             )
 
     def _current_kernels(self) -> Any:
-        """Return the kernels of the current task, and make them if necessary, which takes a
-        while.
+        """Return the kernels of the current task. They are created at the first call after a change
+        of the users, because creating them takes a while.
         """
         if self._kernels is None:
             self._kernels = self.task.kernels
         return self._kernels
 
     def _play(self, step: Callable[..., Callable[..., Any]], shown: Any) -> Any:
-        """Play a session on each stream; return what the kernel returns.
+        """Simulate a session on each stream, and return the result of the step's kernel.
 
         Args:
-            step: the function that makes the kernel of a step.
-            shown: contains the lists, and receives the sessions.
+            step: the function that builds the step's kernel from the kernels of the task.
+            shown: the record that contains the lists to show, and into which the kernel writes the
+                sessions.
 
         Raises:
-            SessionError: the model of the users raised an error.
+            SessionError: the users' click model raised an error.
         """
         kernel = step(*self._current_kernels())
         try:
@@ -170,9 +178,12 @@ class BaseClickEnv:
             ) from error
 
     def _count(self, steps: int, sessions: int) -> None:
-        """Count steps of every stream, and the sessions of all streams in these steps. The steps
-        end at or before a change of the users. If they end at a change, draw the first session of
-        the new users.
+        """Increase the numbers of steps and sessions. If the users change after these steps, draw
+        the first session of the new users.
+
+        Args:
+            steps: the number of new steps of every stream, none of them after the next change.
+            sessions: the number of new sessions on all streams together.
         """
         self.steps += steps
         self.n_simulated += sessions
@@ -181,8 +192,8 @@ class BaseClickEnv:
             self._begin(self._all_streams)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for a copy, without the kernels, which cannot be sent to another
-        process.
+        """Return the attributes for a copy, without the kernels, because kernels cannot be sent to
+        another process.
         """
         return {**vars(self), "_kernels": None}
 

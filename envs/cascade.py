@@ -1,4 +1,4 @@
-"""The cascade model."""
+"""The cascade model (CM): its parameters, its kernels, and the class `CascadeModel`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):
-    # There is at most one click, so the number of clicks and any click are the same reward.
+    # There is at most one click, so the rewards clicks and any_click are equal.
     no_click = 1.0
     for k in range(cutoff):
         no_click *= 1.0 - parameters.attraction[ranking[k]]
@@ -65,10 +65,10 @@ class CascadeModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        n_positions: K, at most L.
+        n_positions: K, the length of a list, at most L.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter, the entry and what was
+        ValueError: an argument is invalid; the message names the parameter, the entry and what was
             expected.
 
     Source:
@@ -100,8 +100,8 @@ class CascadeModel(ClickModel):
         self.n_positions = check_positions(n_positions, self.n_items)
 
     def browsing_weights(self) -> NDArray[np.float64]:
-        """Examination probabilities: every position is examined until the first click, and none
-        after it.
+        """Return the examination probabilities ``(K, K)``: 1 until the first click, and 0 after the
+        click.
         """
         return np.tile(np.arange(self.n_positions) == 0, (self.n_positions, 1)).astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""Check a click model against the interface of click models."""
+"""The function `check_click_model`, which checks that a click model is complete and consistent."""
 
 from __future__ import annotations
 
@@ -18,39 +18,38 @@ from .instances.families import draw_model
 from .task import REWARDS
 
 SIZES = ((1, 1), (4, 3), (6, 5))
-"""The numbers of items and positions of the models."""
+"""The sizes (L, K) of the models that are checked."""
 SESSIONS = 40_000
 PYTHON_SESSIONS = 200
-"""The number of sessions for each list, when kernels run as Python functions."""
+"""The number of sessions for each list when kernels run as Python functions, which is slow."""
 SIGMAS = 5.5
-"""A frequency that differs from its probability by more standard errors than this is a fault."""
+"""The largest accepted difference between a frequency and its probability, in standard errors."""
 EXACT = 1e-9
 
 
 def check_click_model(model: type[ClickModel]) -> None:
     """Check that a click model is complete and consistent.
 
-    The function returns None if the model passes, and otherwise raises an error that names the
-    first fault. It checks that
+    If the model has a fault, an error names the first one. The function checks that
 
     - no kernel uses an index out of range;
     - in 40,000 sessions, ``sample`` draws with the probabilities that ``marginals`` and
       ``expected`` return; differences below 0.014 (mostly 0.007 for ``expected``) cannot be
       detected;
     - the list that the model calls optimal is the best of all lists;
-    - ``position_weights`` returns the examination probabilities, if they do not depend on the list;
-    - ``to_dict`` and ``from_dict``, lists with fewer positions, and other item ids work.
+    - ``position_weights`` returns the examination probabilities, unless these depend on the list;
+    - ``to_dict`` and ``from_dict``, ``with_positions`` and ``relabelled`` keep the probabilities.
 
-    The check cannot know which model you intended, so also compute the click probabilities of a few
-    lists by hand, and compare them with the model's.
+    No check can know which model you intended. Therefore, also compute the click probabilities of a
+    few lists by hand, and compare them with the model's.
 
     Args:
-        model: the class. The check creates small models with random parameters of the declared
-            shapes; parameters whose default is None keep this default.
+        model: the click model's class. The function creates small models of this class, with random
+            parameters in the declared shapes; parameters whose default is None keep this default.
 
     Raises:
-        AssertionError: the model has a fault; the message names the first one.
-        TypeError: ``model`` is not a class of click models.
+        AssertionError: the model has a fault; the message describes the first one.
+        TypeError: ``model`` is not a subclass of `ClickModel`.
 
     Example:
         >>> import clickgym
@@ -93,7 +92,9 @@ def _draw_checked_model(model_class: type[ClickModel], n_items: int, n_positions
 
 
 def _run(model: Any) -> None:
-    """Run all kernels as Python functions."""
+    """Run all kernels as Python functions, because compiled kernels do not notice an index that is
+    out of range.
+    """
     rng = np.random.default_rng(0)
     parameters, scratch = model.parameters, np.empty(model.n_positions + 1)
     clicks, examined = np.empty((2, model.n_positions), np.int8)
@@ -147,7 +148,8 @@ def _rewards(model: Any) -> None:
             "any_click": clicks[:, :cutoff].any(axis=1),
             "satisfaction": (left_at >= 0) & (left_at < cutoff),
         }
-        # A control variate: clicks, whose probabilities are known, explain most of the spread.
+        # Control variates: most of the variance of a reward comes from the clicks, whose
+        # probabilities are known, so subtracting their share makes the test sharper.
         deviations = clicks - probabilities
         values = realised[reward] * 1.0
         for click in deviations.T:
@@ -169,7 +171,7 @@ def _rewards(model: Any) -> None:
         expect(
             value == reordered_value,
             f"the expected reward ({reward_text}) depends on positions below the cutoff: it "
-            f"changes from {value} to {reordered_value} if the items there change places",
+            f"changes from {value} to {reordered_value} if the items there are reordered",
         )
 
 
@@ -215,7 +217,7 @@ def _files(model: Any) -> None:
     env.reset(seed=0)
     expect(
         env.step(ranking)[4]["regret"] >= -EXACT,
-        f"the regret of {ranking.tolist()} is negative, so the best list is not the best",
+        f"the regret of {ranking.tolist()} is negative, so it beats the model's best list",
     )
 
 
@@ -226,13 +228,13 @@ def _lists(model: Any) -> list[NDArray[np.int64]]:
 
 
 def _questions(model: Any) -> list[tuple[str, int]]:
-    """Return every reward with every cutoff."""
+    """Return all pairs of a reward that the model defines and a cutoff."""
     return list(itertools.product(model.rewards, range(1, model.n_positions + 1)))
 
 
 def _draw_frequencies(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-    """Return the clicks and examinations, both ``(n, K)``, and the positions at which users left
-    satisfied, ``(n,)``.
+    """Draw n sessions of a list; return the clicks and examinations, both ``(n, K)``, and the
+    positions at which users left satisfied, ``(n,)``, with -1 for users who did not.
     """
     clicks, examined = np.full((2, SESSIONS, len(ranking)), 7, np.int8)
     left_at, sample = np.empty(SESSIONS, np.int64), entry(model.sample_kernel)
@@ -248,8 +250,8 @@ def _expect_close(subject: str, values: NDArray[np.float64], expected: NDArray[n
 
 
 def _compare(subject: str, exact: NDArray[np.float64], draws: NDArray[Any], deviation: Any) -> None:
-    """Compare ``(m,)`` expectations with the means of ``(n, m)`` draws, whose standard deviations
-    are ``deviation``.
+    """Check that the means of ``(n, m)`` draws with standard deviation ``deviation`` are close to
+    their exact expectations ``(m,)``; errors call these expectations ``subject``.
     """
     mean = draws.mean(axis=0)
     is_close = np.abs(mean - exact) <= SIGMAS * deviation / np.sqrt(len(draws)) + EXACT

@@ -1,4 +1,4 @@
-"""The click chain model."""
+"""The click chain model (CCM): its parameters, its kernels, and the class `ClickChainModel`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Parameters(NamedTuple):
 
 @kernel
 def after_click(parameters, attraction):
-    """Return the probability that a user continues below a click."""
+    """Return the probability that a user who clicked an item continues to the next position."""
     relevant = attraction * parameters.continue_after_relevant
     return (1.0 - attraction) * parameters.continue_after_click + relevant
 
@@ -35,7 +35,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
         if looking == 1:
-            # Outcomes in the order of the unit interval: click and continue, click and leave, skip
+            # From 0 to 1, the uniform number stands for: click and continue, click and leave, skip
             # and continue, skip and leave.
             if uniforms[k] < attraction:
                 looking = uniforms[k] < attraction * after_click(parameters, attraction)
@@ -58,7 +58,8 @@ def marginals(parameters, ranking, examination, clicks, scratch):
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):
-    looking, unclicked = 1.0, 1.0  # probability of examining position k; also without a click above
+    # The probabilities that position k is examined, and that it is examined without a click above.
+    looking, unclicked = 1.0, 1.0
     n_clicks, any_click = 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
@@ -115,10 +116,10 @@ class ClickChainModel(ClickModel):
             is not relevant.
         continue_after_relevant: probability τ_3 that the user continues below a click on a relevant
             item.
-        n_positions: K, at most L.
+        n_positions: K, the length of a list, at most L.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter, the entry and what was
+        ValueError: an argument is invalid; the message names the parameter, the entry and what was
             expected.
 
     Source:
@@ -162,6 +163,7 @@ class ClickChainModel(ClickModel):
         self.n_positions = check_positions(n_positions, self.n_items)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # A user who has not clicked continues with (1 - α) τ1: α/(1 - (1 - α) τ1) grows with α, and
-        # so does the value of an item at any position, α + (1 - α) τ1 V, because V is at most 1.
+        # For any_click, only users without a click matter, who continue with (1 - α) τ1. Sorting by
+        # attraction is optimal, because α/(1 - (1 - α) τ1), by which items are ordered, grows with
+        # α. So does the value of an item at any position, α + (1 - α) τ1 V, because V is at most 1.
         return None if reward == CLICKS else np.arange(cutoff)

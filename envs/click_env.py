@@ -1,4 +1,4 @@
-"""The environment of simulated users, one session at a time."""
+"""The Gymnasium environment `ClickEnv`, in which each step shows a list to one simulated user."""
 
 from __future__ import annotations
 
@@ -22,39 +22,44 @@ INT64 = np.dtype(np.int64)
 
 
 class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
-    """Simulated users as a Gymnasium environment: show a ranked list, and observe the clicks.
+    """Gymnasium environment of simulated users: you show a ranked list, and observe the clicks.
 
     You usually create this environment with `gym.make` and one of the registered ids
-    (``PBMRank-v0``, ...). Use the class if you already have a click model. Users who change
-    (`PiecewiseStationaryModel`) have the same interface. With a `ContextualModel`, the observation
-    also contains the features of the candidates, and with a `CascadeMDP` the state of the user.
+    (``PBMRank-v0``, ...). Use the class if you already have a click model. The observation is a
+    click vector. With a `ContextualModel`, the observation also contains the features of the
+    candidates, and with a `CascadeMDP` it also contains the state of the user.
 
     Args:
         model: the simulated users, for example a click model; or the short name of a click model or
             ``"module:Class"``, together with an instance or the parameters of the model.
-        reward: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``. By default ``"any_click"`` if
+        reward: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``; by default ``"any_click"`` if
             candidates change from session to session (as in He et al. 2020), otherwise
             ``"clicks"``.
-        cutoff: count only the first ``cutoff`` positions, in ``1..K``; by default all.
-        instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); by
-            default the model's default instance.
-        form: ``""``, ``"NonStationary"``, ``"Contextual"`` or ``"Queries"``, if ``model`` is a
-            name.
-        n_positions: K, the length of a list; by default as in the instance or the parameters.
-        reference: ``(K,)`` a list to measure regret against, in place of the best list (see
-            `ClickModel.optimal_ranking`, which raises an error if the search for the best list
-            would be too large).
-        render_mode: None, ``"ansi"`` (`render` returns text) or ``"rgb_array"`` (a picture).
-        **parameters: the parameters of the named model, if there is no instance. ``name="my shop"``
-            names these users in tables.
+        cutoff: the number of positions, from the top, whose clicks count, in ``1..K``; by default,
+            all positions.
+        instance: the name, path or dict of an instance, or an `Instance` (see `load_instance`); by
+            default, the model's default instance.
+        form: ``""``, ``"NonStationary"``, ``"Contextual"`` or ``"Queries"``; only for a ``model``
+            that is given by its name.
+        n_positions: K, the length of a list; by default, the length in the instance or in the
+            parameters.
+        reference: ``(K,)`` the list against which regret is measured; by default, the best list.
+            Pass a list if the search for the best list would be too large (see
+            `ClickModel.optimal_ranking`).
+        render_mode: None, ``"ansi"`` (`render` returns text) or ``"rgb_array"`` (`render` returns a
+            picture).
+        **parameters: the parameters of a ``model`` that is given by its name, in place of an
+            instance. Add ``name="my shop"`` to give the users a name for tables.
 
     Attributes:
-        regret: the regret of all sessions since the seed.
-        shown: the clicks and examinations ``(K,)`` of the last session, and its uniform numbers.
+        regret: the sum of the regrets of all sessions since the environment was last seeded.
+        shown: the clicks and examinations ``(K,)`` of the last session, and the uniform random
+            numbers from which they were drawn.
 
     Raises:
-        ValueError, TypeError: an unknown reward, a cutoff outside ``1..K``, a bad reference list,
-            instance or parameter, or a search for the best list that would take too long.
+        ValueError, TypeError: the reward is unknown, the cutoff is outside ``1..K``, the reference
+            list, the instance or a parameter is invalid, or the search for the best list would be
+            too large.
 
     Example:
         >>> from clickgym.envs import ClickEnv, PositionBasedModel
@@ -70,7 +75,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     action_space: RankedList
     regret: float = 0.0
     _last: tuple[NDArray[np.int64], float, int, float] | None = None
-    """The last list, its reward, the position at which the user left satisfied, and the regret."""
+    """The list, the reward, the position at which the user left satisfied (or -1) and the regret of
+    the last session; None before the first session.
+    """
 
     def __init__(
         self,
@@ -98,23 +105,25 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode. With a seed, or at the first reset, also start a new stream of
+        """Start an episode. If a seed is given, or at the first reset, also start a new stream of
         sessions.
 
-        Without a seed the stream continues: candidates, changes and regret stay as they are, and
-        nothing is drawn. Only stateful users are replaced: a new user is drawn.
+        Without a seed, the stream of sessions continues: the candidates, the users' behaviour and
+        the regret stay as they are, and nothing is drawn. Environments in which users leave are the
+        exception: each reset draws a new user or, with several queries, a new query.
 
         Args:
-            seed: starts a new stream; None continues the current one.
-            options: None or empty; an environment has none.
+            seed: the seed of a new stream of sessions; None continues the current stream.
+            options: None or empty, because the environment has no options.
 
         Returns:
-            The observation: ``(K,)`` zeros, or a dict with ``clicks`` and ``features`` ``(L, d)``
-            or ``state``. And an info with ``optimal_ranking`` ``(K,)`` and ``optimal_reward``; if
-            candidates change also with ``next_user`` and ``next_candidates``, as in `step`.
+            The observation, which is ``(K,)`` zeros, or a dict with ``clicks`` and ``features``
+            ``(L, d)`` or ``state``; and an info with ``optimal_ranking`` ``(K,)`` and
+            ``optimal_reward``. If candidates change, the info also has ``next_user`` and
+            ``next_candidates`` (see `step`).
 
         Raises:
-            ValueError: there are options.
+            ValueError: ``options`` is not empty.
         """
         self._restart(seed, options)
         if seed is not None:
@@ -134,20 +143,23 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
                 listed, in order of their ids.
 
         Returns:
-            The observation (the clicks ``(K,)``, or a dict of the clicks with the features of the
-            next candidates or the next state of a stateful user); the realised reward; whether a
-            stateful user has left; False; and an info with the list shown, ``ranking`` ``(K,)``,
-            and its ``expected_reward``, ``regret`` and ``optimal_reward``. For stateful users these
-            are Q* of the list, V* - Q*, and V* of the state in which it was shown. If candidates
-            change, the info also has ``next_user``, the number of the user of the next session, and
-            ``next_candidates``, ``(L,)`` the item numbers of its candidates, whose features are in
-            the returned observation.
+            Five values, as in every Gymnasium environment. The observation is the clicks ``(K,)``,
+            or a dict with the clicks and either the features of the next candidates or the next
+            state of a stateful user. The reward is the realised reward. ``terminated`` is True if a
+            stateful user has left, and ``truncated`` is always False. The info contains the list
+            shown, ``ranking`` ``(K,)``, and this list's ``expected_reward``, ``regret`` and
+            ``optimal_reward``; for stateful users, these three are Q* of the list, V* - Q*, and V*
+            of the state in which the list was shown. If candidates change, the info also contains
+            ``next_user``, the number of the next session's user, and ``next_candidates``, ``(L,)``
+            the item numbers of the next session's candidates, whose features are in the returned
+            observation.
 
         Raises:
-            ValueError, TypeError: a bad list; the message names the position and the fault.
-            SessionError: the click model failed; its message names the environment, the step and
-                the cause.
-            gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
+            ValueError, TypeError: the list is invalid; the message names the position and the
+                fault.
+            SessionError: the click model raised an error; the message names the environment, the
+                step and the cause.
+            gymnasium.error.ResetNeeded: `reset` has not been called yet, or the user has left.
         """
         if not self._is_open:
             raise gym.error.ResetNeeded(
@@ -162,9 +174,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         is_list, reward, expectation, optimum, satisfied, has_left = self._play(
             single_step, self.shown
         )
-        if not is_list:  # nothing was drawn
+        if not is_list:  # the kernel rejected the list, and has drawn nothing
             distinct = without_repeats(check_items(ranking, *self._sizes), self._sizes[0])
-            return ClickEnv.step(self, distinct)  # a subclass may have called this step
+            return ClickEnv.step(self, distinct)  # not self.step, which may be a subclass's
         regret = optimum - expectation
         self.finish_sessions(1, regret, ranking, reward, satisfied)
         self._is_open = not has_left
@@ -174,7 +186,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             "regret": regret,
             "optimal_reward": optimum,
         }
-        task, state = self.task, self.state  # those of the next session
+        task, state = self.task, self.state  # of the next session, which the kernel has drawn
         info |= task.info(state, 0)
         observation = task.observe(state, 0, self.shown.clicks.copy())
         return observation, reward, has_left, False, info
@@ -187,38 +199,46 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         reward: float,
         satisfied: int,
     ) -> None:
-        """Finish sessions that were simulated with ``task``, ``state`` and ``shown``: count them,
-        and draw the next session if users change. Store the list of the last session (not a copy),
-        its reward, and the position at which the user left satisfied.
+        """Count sessions that were simulated with ``task``, ``state`` and ``shown``; if the users
+        change now, also draw the next session.
+
+        Args:
+            steps: the number of these sessions.
+            regret: the sum of their regrets.
+            ranking: ``(K,)`` the list of the last session, which is stored without a copy.
+            reward: the realised reward of the last session.
+            satisfied: the position at which the last session's user left satisfied, or -1.
         """
         self._last = ranking, reward, satisfied, regret
         self.regret += regret
         self._count(steps, steps)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        """Return the list of the last session and the clicks on it, both ``(K,)`` copies: they are
-        the list and clicks of the users, even if wrappers change actions and observations.
+        """Return the list that the last user saw and the clicks on this list, both ``(K,)`` copies.
+
+        Wrappers that change actions and observations do not affect these values.
 
         Raises:
-            gymnasium.error.ResetNeeded: there was no session yet.
+            gymnasium.error.ResetNeeded: no list has been shown yet.
         """
         if self._last is None:
-            raise gym.error.ResetNeeded("no list was shown yet: call step() first")
+            raise gym.error.ResetNeeded("no list has been shown yet; call step() first")
         return self._last[0].copy(), self.shown.clicks.copy()
 
     def regret_is_of(self, reward: float, info: Mapping[str, Any]) -> bool:
-        """Return whether the regret in an info belongs to a reward, both as wrappers returned them
-        for the last session. The regret belongs to the reward if no wrapper changed the reward, or
-        if a wrapper put its own regret into the info.
+        """Return whether the regret in ``info`` belongs to ``reward``, given both values as the
+        outermost wrapper returned them for the last session. The regret belongs to the reward if no
+        wrapper changed the reward, or if a wrapper put its own regret into ``info``.
         """
         _, own_reward, _, own_regret = self._last or (None, reward, -1, None)
         return reward == own_reward or info.get("regret") is not own_regret
 
     def knowledge(self, source: str) -> Any:
-        """Return knowledge that a paper assumes; None if the environment does not have it.
+        """Return what a paper assumes that an agent knows about the users; None if the environment
+        cannot provide this knowledge.
 
         Args:
-            source: one of the sources that `Agent.requires` lists.
+            source: the kind of knowledge, one of the sources that `Agent.requires` lists.
         """
         if source not in ("optimal_ranking", "initial_ranking"):
             return self.model.knowledge(source, self.initial_ranking)
@@ -229,11 +249,11 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         return self.task.optimal_ranking if self.reference is None else None
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """Return the page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` uint8 picture
-        for ``"rgb_array"``.
+        """Return the last session as a result page: as text if ``render_mode`` is ``"ansi"``, or as
+        an ``(H, W, 3)`` uint8 picture if it is ``"rgb_array"``.
         """
         if self.render_mode is None:
-            gym.logger.warn(f"render() requires a render_mode, one of {RENDER_MODES}")
+            gym.logger.warn(f"render() requires a render_mode: pass one of {RENDER_MODES}")
             return None
         page = page_of(self)
         return "\n".join(page) if self.render_mode == "ansi" else picture_of(page)

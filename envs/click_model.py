@@ -3,26 +3,27 @@
 Letters used throughout the package: ``L`` items (``n_items``), ``K`` positions (``n_positions``),
 ``T`` sessions (``horizon``), ``m`` counted positions (``cutoff``).
 
-A model has three kernels, the only functions of it that environments and the runner call:
+A click model has three kernels. Environments and the runner call no other function of the model:
 
 ``sample(parameters, ranking, uniforms, clicks, examined) -> int``
-    Draws one session, with one uniform number per position: each position has a few outcomes (not
-    examined, skipped, clicked, clicked and left, ...), and ``uniforms[k]`` chooses among those of
-    position ``k`` (override `n_uniforms` to draw more numbers). Writes the click and examination
-    indicators and returns the position at which the user left satisfied, or -1.
+    Draws one session from one uniform number per position. Each position has a few outcomes (not
+    examined, skipped, clicked, clicked and left, ...), and ``uniforms[k]`` selects the outcome at
+    position ``k``; override `n_uniforms` if the model needs more numbers. Writes the clicks and the
+    examined positions as 0 or 1, and returns the position at which the user left satisfied, or -1.
 ``marginals(parameters, ranking, examination, clicks, scratch)``
-    Writes the exact probabilities that each position is examined and that it is clicked.
+    Writes the exact examination probability and the exact click probability of each position.
 ``expected(parameters, ranking, reward, cutoff, scratch) -> float``
-    Returns the exact expected reward of a list; it reads only ``ranking[:cutoff]``.
+    Returns the exact expected reward of a list, and reads only ``ranking[:cutoff]``.
 
-If users scan from the top and their behaviour depends only on the current item, a model may have a
-fourth kernel, from which its best lists follow (see `scan`):
+If users scan from the top and their behaviour depends only on the current item, a click model may
+have a fourth kernel, from which clickgym computes the best list (see `scan`):
 
 ``scan_kernel(parameters, reward, gain, continuation)``
-    Writes the expected reward of each examined item, and the probability that the user continues
-    below it.
+    Writes each item's expected reward if examined, and the probability that a user who examined
+    this item continues to the next position.
 
-``scratch`` is the caller's working memory of ``K + 1`` floats, because kernels allocate nothing.
+``scratch`` is working memory of ``K + 1`` floats that the caller provides, because kernels do not
+allocate memory.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from .task import REWARDS, ClickTask
 from .user_model import UserModel, user_model_from
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
-"""The click models by their short names."""
+"""The classes of all click models by short name, such as ``"PBM"``."""
 
 KERNELS = ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel")
 
@@ -53,28 +54,29 @@ theorem gives the best list.
 """
 
 MORE = 1.0 + 1e-12
-"""A list must be better than the best so far by this factor, because a smaller difference may be
-rounding.
+"""The factor by which a list must exceed the best list so far in order to replace it. A smaller
+difference may be a rounding error.
 """
 
 
 class Search(NamedTuple):
-    """Working memory of the exact search, and its result."""
+    """Working memory and result of the exact search for the best list."""
 
-    bounds: NDArray[np.float64]  # (m, m) as `ClickModel.search_bounds` returns them
+    bounds: NDArray[np.float64]  # (m, m) the result of `ClickModel.search_bounds`
     head: NDArray[np.int64]  # (m,) the list so far
-    choice: NDArray[np.int64]  # (m,) the candidate at each depth; before and after the search -1
-    is_listed: NDArray[np.bool_]  # (L,) whether a candidate is in the list
+    choice: NDArray[np.int64]  # (m,) the candidate at each depth; -1 before and after the search
+    is_listed: NDArray[np.bool_]  # (L,) True for each candidate in the list so far
     best: NDArray[np.int64]  # (m,) the best list
 
 
 class ClickModel(UserModel, abstract=True):
     """Base class of click models: how users look at a ranked list and click on it.
 
-    To add a model, write a subclass in one file, with a docstring, the three kernels that this
-    module describes, and the method `_places` if a theorem gives the best list. Environment ids
-    (see `clickgym.register_click_model`), instance files, documentation and tests are derived from
-    the class. `clickgym.check_click_model` checks that the class is complete and consistent.
+    To add a click model, write a subclass in one file, with a docstring and the three kernels that
+    the docstring of `clickgym.envs.click_model` describes. If a theorem gives the best list, also
+    write the method `_places`. Environment ids (see `clickgym.register_click_model`), instance
+    files, documentation and tests are derived from the class. `clickgym.check_click_model` checks
+    that the class is complete and consistent.
 
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
@@ -82,23 +84,26 @@ class ClickModel(UserModel, abstract=True):
     """
 
     short: ClassVar[str]
-    """The short name, such as ``"PBM"``: the prefix of the ids, the key in instance files, the name
-    in commands.
+    """The short name, such as ``"PBM"``, which appears in environment ids, instance files and
+    commands.
     """
     title: ClassVar[str]
-    """The name in words, such as ``"position-based model"``."""
+    """The click model's name in words, such as ``"position-based model"``."""
     default_instance: ClassVar[str | None] = None
-    """The default instance of the ids; None if the ids require an instance or parameters."""
+    """The default instance of the model's environments; None if these environments require an
+    instance or parameters.
+    """
     shapes: ClassVar[Mapping[str, str]]
     """The shape of each parameter of the constructor except ``n_items`` and ``n_positions``:
-    ``"L"``, a value for each item; ``"K"``, for each position; ``"KK"``, for each position and last
-    click above it; ``""``, a single number. The probability that an examined item is clicked is
-    called ``attraction`` and comes first; a model without it has no contextual environments.
+    ``"L"`` means a value for each item, ``"K"`` a value for each position, ``"KK"`` a value for
+    each position and each position of the last click above, and ``""`` a single number. The
+    probability that an examined item is clicked must be called ``attraction`` and come first; a
+    click model without ``attraction`` has no contextual environments.
     """
     rewards: tuple[str, ...] = ("clicks", "any_click")
     iid_sessions = True
     contextual_reward: ClassVar[str] = "any_click"
-    """The default reward if candidates change from session to session (as in He et al. 2020)."""
+    """The default reward in contextual environments (``"any_click"`` as in He et al. 2020)."""
     sample_kernel: ClassVar[Callable[..., Any]]
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]
@@ -115,17 +120,17 @@ class ClickModel(UserModel, abstract=True):
             f"{cls.__module__}.{cls.__qualname__}",
             UserModel.classes.get(cls.short, cls),
         )
-        # A notebook cell that is run again defines the same class again, which replaces the first.
+        # Running a notebook cell again defines its class again; the new class replaces the old one.
         if f"{namesake.__module__}.{namesake.__qualname__}" != name:
             raise ValueError(
                 f"{name}: {namesake} already has the short name {cls.short!r}; give your class "
-                "another one"
+                "another short name"
             )
         UserModel.classes[cls.short] = CLICK_MODELS[cls.short] = cls
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy. NumPy copies read-only arrays to writeable ones, for which kernels would
-        be compiled anew.
+        """Restore a copy, and make its parameter arrays read-only again. NumPy's copies of
+        read-only arrays are writeable, which would make numba compile the kernels again.
         """
         vars(self).update(state)
         for values in self.parameters:
@@ -134,32 +139,32 @@ class ClickModel(UserModel, abstract=True):
 
     @classmethod
     def item_parameters(cls) -> list[str]:
-        """The parameters that belong to an item: attraction first, if the model has it."""
+        """Return the names of the parameters with one value per item, ``attraction`` first."""
         return [name for name, shape in cls.shapes.items() if shape == "L"]
 
     @property
     def n_items(self) -> int:
-        """L, the number of items: the length of the first item parameter. A model without item
-        parameters overrides this.
+        """L, the number of items, which is the length of the first item parameter. A click model
+        without item parameters must override this property.
         """
         return len(getattr(self.parameters, self.item_parameters()[0]))
 
     @property
     def epochs(self) -> Sequence[ClickModel]:
-        """The model itself; `PiecewiseStationaryModel` returns its sequence of models here."""
+        """The click models of all epochs: only this model, because its users never change."""
         return (self,)
 
     @property
     def attraction(self) -> NDArray[np.float64]:
-        """Attraction probability of each item, ``(L,)``."""
+        """``(L,)`` attraction probability of each item."""
         if "attraction" not in self.shapes:
-            raise AttributeError(f"a {type(self).__name__} has no attraction")
+            raise AttributeError(f"a {type(self).__name__} has no parameter attraction")
         return self.parameters.attraction
 
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[ClickTask]:
-        """As `UserModel.tasks`: a single task."""
+        """Return the model's only task, in a list (see `UserModel.tasks`)."""
         code, n_counted = self.check_reward(reward, cutoff)
         if reference is None:
             best = self._best_list(code, n_counted)
@@ -174,10 +179,10 @@ class ClickModel(UserModel, abstract=True):
 
         Args:
             ranking: K distinct item ids.
-            rng: the generator, from which exactly `n_uniforms` numbers are drawn.
+            rng: the random generator, from which exactly `n_uniforms` numbers are drawn.
 
         Returns:
-            ``(K,)`` int8, 1 where the position was clicked.
+            ``(K,)`` int8, 1 at each position that was clicked and 0 at the others.
         """
         clicks, examined = np.empty((2, self.n_positions), np.int8)
         check_kind("rng", rng, np.random.Generator, "a numpy.random.Generator")
@@ -201,15 +206,18 @@ class ClickModel(UserModel, abstract=True):
 
         Args:
             ranking: ``(K,)`` distinct item ids.
-            reward: ``"clicks"`` (their number), ``"any_click"`` (1 if the user clicked) or
-                ``"satisfaction"`` (1 if the user left satisfied; only some models define it).
-            cutoff: count only the first ``cutoff`` positions, in ``1..K``; by default all.
+            reward: ``"clicks"`` (the number of clicks), ``"any_click"`` (1 if the user clicked) or
+                ``"satisfaction"`` (1 if the user left satisfied; only some click models define
+                this reward).
+            cutoff: the number of positions, from the top, whose clicks count, in ``1..K``; by
+                default, all positions.
 
         Returns:
-            The expectation over the user's behaviour.
+            The expectation over the user's random behaviour.
 
         Raises:
-            ValueError: an unknown reward, a cutoff outside ``1..K`` or a bad ranking.
+            ValueError: the reward is unknown, the cutoff is outside ``1..K``, or the ranking is
+                invalid.
         """
         code, cutoff = self.check_reward(reward, cutoff)
         items = check_ranking(ranking, self.n_items, self.n_positions)
@@ -220,24 +228,25 @@ class ClickModel(UserModel, abstract=True):
     ) -> NDArray[np.int64]:
         """Return the list with the highest expected reward.
 
-        If a theorem gives the list, it is built directly; otherwise an exact search finds it, for
-        at most `MAX_SEARCH` lists. Positions below ``cutoff`` show the remaining items by
-        attraction, or by id in a model without attraction.
+        For some click models, a theorem or a scan gives the best list directly. For the others, an
+        exact search considers up to `MAX_SEARCH` lists. Positions below ``cutoff`` show the
+        remaining items by decreasing attraction, or by id if the model has no attraction.
 
         Args:
-            reward, cutoff: as in `expected_reward`.
+            reward, cutoff: see `expected_reward`.
 
         Returns:
             ``(K,)`` int64 item ids.
 
         Raises:
-            ValueError: as in `expected_reward`, or the exact search would be too large.
+            ValueError: the reward or the cutoff is invalid, or the exact search would have to
+                consider more than `MAX_SEARCH` lists.
         """
         return self._best_list(*self.check_reward(reward, cutoff))
 
     def search_bounds(self, cutoff: int) -> NDArray[np.float64]:
-        """Return ``(m, m)`` for a search: row k has the bounds on the examination of the positions
-        from k on, decreasing.
+        """Return upper bounds on examination probabilities for the exact search, ``(m, m)``: row k
+        contains the bounds for positions k to m - 1 in decreasing order.
         """
         bounds = np.zeros((cutoff, cutoff))
         for k in range(cutoff):
@@ -245,10 +254,10 @@ class ClickModel(UserModel, abstract=True):
         return bounds
 
     def check_search(self, reward: str, cutoff: int) -> None:
-        """Check that a search for the best list is not too large.
+        """Check that an exact search for the best list would not be too large.
 
         Raises:
-            ValueError: it would compare more than `MAX_SEARCH` lists.
+            ValueError: the search would consider more than `MAX_SEARCH` lists.
         """
         lists = math.perm(self.n_items, cutoff)
         if lists > MAX_SEARCH:
@@ -262,7 +271,7 @@ class ClickModel(UserModel, abstract=True):
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """As `UserModel.to_dict`; its keys are the constructor's arguments."""
+        """Return a description for JSON: the model's name and the constructor's arguments."""
         arguments = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in self._arguments().items()
@@ -270,7 +279,7 @@ class ClickModel(UserModel, abstract=True):
         return {"model": self.name(), **arguments}
 
     def with_positions(self, n_positions: int) -> Self:
-        """Return the same model with only its first ``n_positions`` positions."""
+        """Return the same click model with only its first ``n_positions`` positions."""
         arguments = self._arguments()
         if "n_positions" in arguments:
             return type(self)(**arguments | {"n_positions": n_positions})
@@ -281,8 +290,8 @@ class ClickModel(UserModel, abstract=True):
         return type(self)(**arguments)
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor: the parameters, and those sizes that cannot be
-        read from the shape of a parameter.
+        """Return the constructor's arguments: the parameters, and ``n_items`` or ``n_positions`` if
+        no parameter has this length.
         """
         letters, sizes = "".join(self.shapes.values()), {}
         if "L" not in letters:
@@ -292,54 +301,59 @@ class ClickModel(UserModel, abstract=True):
         return {name: getattr(self.parameters, name) for name in self.shapes} | sizes
 
     def with_items(self, **parameters: ArrayLike) -> Self:
-        """Return the same users with other items: the attraction, or all item parameters, are
-        replaced.
+        """Return the same click model with other items.
+
+        Args:
+            **parameters: ``(L,)`` new values of item parameters, by name; the other parameters stay
+                the same.
         """
         return type(self)(**self._arguments() | parameters)
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
-        """As `UserModel.relabelled`."""
         order = named_ranking("order", order, self.n_items, self.n_items)
         names = self.item_parameters()
         return self.with_items(**{name: getattr(self.parameters, name)[order] for name in names})
 
     def position_weights(self) -> NDArray[np.float64] | None:
-        """Return the examination probability of each position, ``(K,)``, for agents that require
-        these probabilities; None if examination depends on the list.
+        """Return the examination probability of each position, ``(K,)``; None if examination
+        depends on the list. Agents can require these probabilities.
         """
         return None
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Return the examination probabilities ``(K, K)`` by position and last click above the
-        position, for agents that require these probabilities. Return None if examination depends on
-        anything else.
+        """Return the examination probabilities by position and last click above the position,
+        ``(K, K)``; None if examination depends on anything else.
 
-        The layout is the same as in `UserBrowsingModel`.
+        Agents can require these probabilities. They are laid out like the parameter ``examination``
+        of `UserBrowsingModel`.
         """
         return None
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `UserModel.knowledge`."""
         if source == "browsing":
             return self.browsing_weights()
         if source != "examination":
             return None
         weights = self.position_weights()
-        if weights is None and production is not None:  # the position bias that one would measure
+        # Use the probabilities that an experiment with the production list would measure.
+        if weights is None and production is not None:
             return self.examination_probabilities(production[: self.n_positions])
         return weights
 
     # ---------------------------------------------------------------------------- private methods
 
     def _expectation(self, ranking: NDArray[np.int64], reward: int, cutoff: int) -> float:
-        """Return `expected_reward` for a reward given by the kernels' code. The kernel runs as
-        Python, which gives the same digits, because compiling takes longer than thousands of calls.
+        """Return the `expected_reward` of a valid list, for a reward given as an index in
+        `REWARDS`.
+
+        The kernel runs as a Python function, which returns the same digits, because compiling takes
+        longer than thousands of calls.
         """
         scratch = np.empty(self.n_positions + 1)
         return float(self.expected_kernel(self.parameters, ranking, reward, cutoff, scratch))
 
     def _best_list(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        """Return `optimal_ranking` for a reward given by the kernels' code."""
+        """Return the `optimal_ranking` for a reward given as an index in `REWARDS`."""
         order, ranks = argsort_descending(self._merits()), self._places(reward, cutoff)
         if ranks is not None:
             head = order[ranks]
@@ -352,32 +366,37 @@ class ClickModel(UserModel, abstract=True):
         return np.concatenate([head, order[~np.isin(order, head)]])[: self.n_positions]
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        """Return the item at each of the first ``cutoff`` positions of a best list, as its place in
-        the order of decreasing attraction (or of ids); None if no theorem determines it.
+        """Return the ranks of the items at the first ``cutoff`` positions of a best list; None if
+        no theorem gives the best list.
+
+        Rank 0 is the item with the highest attraction; in a click model without attraction, ranks
+        are ids.
         """
         return None
 
     def _examination_bounds(self) -> NDArray[np.float64]:
-        """Return for each position an upper bound on its examination in any list, for the
-        search.
+        """Return upper bounds on each position's examination probability in any list, ``(K,)``. The
+        exact search uses these bounds.
         """
         return np.ones(self.n_positions)
 
     def _merits(self) -> NDArray[np.float64]:
-        """Return the values by which items are sorted: attraction, or equal values without it."""
+        """Return the values by which items are sorted, ``(L,)``: their attractions, or ones if the
+        click model has no attraction.
+        """
         return self.parameters.attraction if "attraction" in self.shapes else np.ones(self.n_items)
 
     def _click_bounds(self) -> NDArray[np.float64]:
-        """Return for each item an upper bound on its click probability if examined, for the
-        search.
+        """Return upper bounds on each item's click probability if examined, ``(L,)``. The exact
+        search uses these bounds.
         """
         return self._merits()
 
     def _search(self, reward: str, cutoff: int) -> NDArray[np.int64]:
-        """Return the best of all lists."""
+        """Return the best of all lists of ``cutoff`` items, found by the exact search."""
         self.check_search(reward, cutoff)
         attraction = self._click_bounds()
-        search = Search(  # the head holds valid items, because a kernel may read below the cutoff
+        search = Search(  # head starts with valid items: a kernel may read below the cutoff
             bounds=self.search_bounds(cutoff),
             head=np.zeros(cutoff, np.int64),
             choice=np.full(cutoff, -1),
@@ -398,7 +417,7 @@ class ClickModel(UserModel, abstract=True):
 
 
 class CompositeModel(UserModel, abstract=True):
-    """Users of several click models over the same items and positions.
+    """Base class of users that consist of several click models over the same items and positions.
 
     Attributes:
         models: the click models.
@@ -407,7 +426,9 @@ class CompositeModel(UserModel, abstract=True):
     models: list[ClickModel]
 
     def _with_models(self, models: list[ClickModel]) -> Self:
-        """Return users of the same kind, made of other click models."""
+        """Return users of the same class and with the same other arguments, but with the given
+        click models.
+        """
         raise NotImplementedError
 
     @property
@@ -426,8 +447,8 @@ class CompositeModel(UserModel, abstract=True):
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
-    """Return ``model``, or the click model that a ``to_dict()`` describes. Errors name the
-    argument.
+    """Return ``model``, or the click model that it describes if it is the ``to_dict()`` of a click
+    model. Errors call the argument ``name``.
     """
     users = user_model_from(name, model)
     if not hasattr(users, "short"):
@@ -439,10 +460,12 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
 
 
 def click_models_of(models: Any, least: int) -> list[ClickModel]:
-    """Return the entries of an argument ``models``, as in `click_model_of`, all of one size.
+    """Return an argument ``models`` as a list of click models over the same numbers of items and
+    positions; an entry may be the ``to_dict()`` of a click model.
 
     Raises:
-        ValueError: as in `click_model_of`; fewer than ``least`` entries; different sizes.
+        ValueError: there are fewer than ``least`` entries, an entry is not a click model, or the
+            click models have different sizes.
     """
     entries = as_list("models", models, expected := f"a list of {least} or more click models")
     if len(entries) < least:
@@ -463,8 +486,10 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
 
 
 def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return for each position the rank of its weight: the k-th best item belongs to the k-th
-    largest weight if the reward is supermodular in the pairs.
+    """Return the rank of each position's weight, ``(K,)``, with 0 for the largest weight.
+
+    If the reward is supermodular in item and weight, the k-th best item belongs at the position
+    with the k-th largest weight.
     """
     ranks = np.empty(len(weights), np.int64)
     ranks[argsort_descending(weights)] = np.arange(len(weights))
@@ -473,25 +498,28 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @cache
 def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
-    """Return the kernel of the exact search for a model with this kernel."""
+    """Return the kernel that searches for the best list, for click models with the kernel
+    ``expected``.
+    """
 
     @kernel
     def search(parameters, attraction, candidates, reward, scratch, memory):
-        """Depth-first search over lists of m of the ``candidates``, best attraction first;
-        ``memory`` has the fields of a `Search`.
+        """Write the best list of m ``candidates`` into ``memory.best``, by depth-first search with
+        pruning.
 
-        The expected number of clicks in a prefix does not depend on the items below it, where
-        position k adds at most the bound on its examination times the attraction of its item. So
-        the value of any completion is at most that of the prefix plus the remaining attractions
-        matched to the remaining bounds in decreasing order. A branch whose bound does not exceed
-        the best value so far is pruned.
+        ``candidates`` are sorted by decreasing attraction, and ``memory`` has the fields of a
+        `Search`. The expected number of clicks on a prefix does not depend on the items below the
+        prefix. Below the prefix, position k adds at most the bound on its examination times the
+        attraction of its item. Therefore, the value of any completion is at most the value of the
+        prefix plus the sum of the remaining attractions times the remaining bounds, both in
+        decreasing order. A branch is pruned if this sum does not exceed the best value so far.
         """
         bounds, ranking, choice = memory.bounds, memory.head, memory.choice
         is_listed, best = memory.is_listed, memory.best
         depth_limit, n_items = len(best), len(candidates)
         best_value, depth = -1.0, 0
         while depth >= 0:
-            # The next free candidate at this depth; if there is none, back to the depth above.
+            # Take the next free candidate at this depth; if none is left, go back one depth.
             if choice[depth] >= 0:
                 is_listed[choice[depth]] = False
             choice[depth] += 1
@@ -505,7 +533,7 @@ def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
             ranking[depth] = candidates[choice[depth]]
             value = expected(parameters, ranking, reward, depth + 1, scratch)
 
-            # A whole list: is it the best so far?
+            # The list is complete: keep it if it is the best so far.
             if depth + 1 == depth_limit:
                 if value > best_value * MORE:
                     best_value = value
@@ -513,7 +541,7 @@ def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
                         best[k] = ranking[k]
                 continue
 
-            # A prefix: the depth below, if its bound exceeds the best value.
+            # The list is a prefix: go deeper only if its bound exceeds the best value so far.
             bound, j = value, 0
             for i in range(n_items):
                 if not is_listed[i]:

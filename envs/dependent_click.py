@@ -1,4 +1,6 @@
-"""The dependent click model."""
+"""The dependent click model (DCM): its parameters, its kernels, and the class
+`DependentClickModel`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class Parameters(NamedTuple):
 def sample(parameters, ranking, uniforms, clicks, examined):
     looking, satisfied = 1, -1
     for k in range(len(ranking)):
-        # Outcomes: click and leave (α v), click and continue (the rest of α), skip.
+        # From 0 to 1, the uniform number stands for: click and leave (up to α v), click and
+        # continue (up to α), skip.
         attraction = parameters.attraction[ranking[k]]
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
@@ -64,8 +67,9 @@ class DependentClickModel(ClickModel):
     position. A session can therefore have several clicks. Whether a click satisfies the user
     depends on the position of the click, not on the item.
 
-    ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``. By this formula no user
-    would look below an unattractive item. This class implements the model of the original papers.
+    ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``. According to this formula,
+    no user would look below an unattractive item. This class implements the model of the original
+    papers.
 
     Click law:
         ::
@@ -81,10 +85,10 @@ class DependentClickModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        termination: ``(K,)`` probabilities v_k that the user leaves after a click at that position.
+        termination: ``(K,)`` probabilities v_k that the user leaves after a click at position k.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter, the entry and what was
+        ValueError: an argument is invalid; the message names the parameter, the entry and what was
             expected.
 
     Source:
@@ -121,19 +125,21 @@ class DependentClickModel(ClickModel):
 
     @property
     def termination(self) -> NDArray[np.float64]:
-        """Probability that the user leaves after a click at each position, ``(K,)``."""
+        """``(K,)`` probability that the user leaves after a click, for each position."""
         return self.parameters.termination
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `UserModel.knowledge`, and the positions by decreasing probability of termination."""
+        """Return what an agent may know (see `UserModel.knowledge`). The source
+        ``"termination_order"`` is the positions by decreasing termination probability.
+        """
         if source == "termination_order":
             return argsort_descending(self.termination)
         return super().knowledge(source, production)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # Clicks: an attractive item at a position with high v ends sessions early, so no sorting
-        # rule is optimal. Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is
-        # supermodular in the pairs.
+        # For clicks, no sorting rule is optimal, because an attractive item at a position with a
+        # high v ends sessions early. For any_click, the top items are optimal in any order. For
+        # satisfaction, the reward grows with Σ -log(1 - v α), which is supermodular in v and α.
         if reward == CLICKS:
             return None
         return match(self.termination[:cutoff] if reward == SATISFACTION else np.ones(cutoff))

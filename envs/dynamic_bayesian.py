@@ -1,4 +1,6 @@
-"""The dynamic Bayesian network model."""
+"""The dynamic Bayesian network model (DBN): its parameters, its kernels, and the class
+`DynamicBayesianModel`.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ def sample(parameters, ranking, uniforms, clicks, examined):
         examined[k] = looking
         clicks[k] = looking == 1 and uniforms[k] < attraction
         if looking == 1:
-            # Outcomes in the order of the unit interval: clicked and satisfied, clicked and gave
-            # up, clicked and continued; then skipped and gave up, skipped and continued.
+            # From 0 to 1, the uniform number stands for: clicked and satisfied, clicked and gave
+            # up, clicked and continued, skipped and gave up, skipped and continued.
             if uniforms[k] < attraction:
                 satisfied_click = attraction * parameters.satisfaction[ranking[k]]
                 if uniforms[k] < satisfied_click:
@@ -56,7 +58,8 @@ def marginals(parameters, ranking, examination, clicks, scratch):
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):
-    looking, unclicked = 1.0, 1.0  # probability of examining position k; also without a click above
+    # The probabilities that position k is examined, and that it is examined without a click above.
+    looking, unclicked = 1.0, 1.0
     n_clicks, any_click, satisfied = 0.0, 0.0, 0.0
     for k in range(cutoff):
         attraction = parameters.attraction[ranking[k]]
@@ -106,13 +109,13 @@ class DynamicBayesianModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        satisfaction: ``(L,)`` probabilities s(i) that a clicked item satisfies.
-        perseverance: probability g that an unsatisfied user continues, after a click or a skip; 1
-            gives SDBN.
-        n_positions: K, at most L.
+        satisfaction: ``(L,)`` probabilities s(i) that a clicked item satisfies the user.
+        perseverance: probability g that an unsatisfied user continues, after a click or a skip; by
+            default 1, which gives the simplified model (SDBN).
+        n_positions: K, the length of a list, at most L.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter, the entry and what was
+        ValueError: an argument is invalid; the message names the parameter, the entry and what was
             expected.
 
     Source:
@@ -155,26 +158,26 @@ class DynamicBayesianModel(ClickModel):
 
     @property
     def satisfaction(self) -> NDArray[np.float64]:
-        """Probability that each clicked item satisfies, ``(L,)``."""
+        """``(L,)`` probability that an item satisfies a user who clicks it."""
         return self.parameters.satisfaction
 
     @property
     def perseverance(self) -> float:
-        """Probability that an unsatisfied user continues."""
+        """Probability that an unsatisfied user continues to the next position."""
         return self.parameters.perseverance
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Examination as in a user browsing model, if all items have the same parameters;
-        otherwise None.
+        """Return the examination probabilities by position and last click, ``(K, K)``, if all items
+        have the same parameters; otherwise return None.
 
-        If a position is examined with probability w and not clicked, the next one is examined with
-        probability ``γ (1 - α) w / (1 - α w)``.
+        If a position is examined with probability w and not clicked, the next position is examined
+        with probability ``g (1 - α) w / (1 - α w)``.
         """
         attraction, satisfaction = self.attraction[0], self.satisfaction[0]
         if (self.attraction != attraction).any() or (self.satisfaction != satisfaction).any():
             return None
         weights = np.zeros((self.n_positions, self.n_positions))
-        for last in range(self.n_positions):  # 0: no click above
+        for last in range(self.n_positions):  # 0 stands for no click above
             weight = 1.0 if last == 0 else (1.0 - satisfaction) * self.perseverance
             for k in range(last, self.n_positions):
                 weights[k, last] = weight
@@ -184,5 +187,5 @@ class DynamicBayesianModel(ClickModel):
         return weights
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # Any click: by exchanging neighbours, for any perseverance.
+        # For any_click, exchanging two neighbours shows that sorting by attraction is optimal.
         return np.arange(cutoff) if reward == ANY_CLICK else None

@@ -1,4 +1,6 @@
-"""Totals over sessions: at the checkpoints of a run, and after each session of your own loop."""
+"""Cumulative regret, reward and clicks, stored by `Meter` at the checkpoints of a run and by
+`Record` after each session of your own loop.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_integers
 
 REGRET, REWARD, CLICKS = 0, 1, 2
-"""The columns of totals; the columns of further metrics follow them."""
+"""The columns of an array of totals; the columns of additional metrics follow."""
 N_TOTALS = 3
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:
-    """Return the steps at which totals are kept: increasing numbers in ``1..horizon``, the last of
-    which is ``horizon``.
+    """Return the steps at which a run stores its totals: increasing numbers in ``1..horizon``, of
+    which the last is ``horizon``.
 
     Args:
-        horizon: T.
-        checkpoints: steps in any order; by default 60 in geometric and 100 in arithmetic
-            progression.
+        horizon: T, the number of sessions in the run.
+        checkpoints: steps in any order; by default, 60 steps in geometric and 100 steps in
+            arithmetic progression.
 
     Raises:
-        ValueError: on a checkpoint that is not an integer in ``1..horizon``.
+        ValueError: a checkpoint is not an integer in ``1..horizon``.
     """
     if checkpoints is None:
         spaced = [np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]]
@@ -38,23 +40,23 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
 
 
 class Meter:
-    """Running totals over the sessions of a run, and their values at checkpoints.
+    """Running totals over the sessions of a run, with their values at checkpoints.
 
     Args:
-        checkpoints: increasing numbers of sessions, from 1, at which the totals are kept; sessions
-            after the last one are not counted.
-        n_metrics: the number of further metrics.
+        checkpoints: increasing numbers of sessions, from 1, at which the totals are stored;
+            sessions after the last checkpoint are not counted.
+        n_metrics: the number of additional metrics; by default 0.
 
     Attributes:
-        totals: ``(3 + n_metrics,)`` expected regret, realised reward, clicks and further metrics,
-            summed over the sessions so far.
+        totals: ``(3 + n_metrics,)`` expected regret, realised reward, clicks and additional
+            metrics, summed over the sessions so far.
         step: the number of sessions so far.
         horizon: the last checkpoint.
-        next_checkpoint: the first checkpoint not yet reached; the horizon if all are.
-        at_checkpoints: ``(n, 3 + n_metrics)`` the totals at n checkpoints; zeros at those not yet
-            reached.
-        steps, regret: the checkpoints reached so far, and the regret there. From a session on whose
-            regret is unknown, all regret is nan.
+        next_checkpoint: the first checkpoint not yet reached; the horizon if all are reached.
+        at_checkpoints: ``(n, 3 + n_metrics)`` the totals at the n checkpoints, with zeros at
+            checkpoints not yet reached.
+        steps, regret: the checkpoints reached so far, and the cumulative regret at each of them.
+            A session with unknown regret makes the regret nan from there on.
     """
 
     def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
@@ -67,7 +69,7 @@ class Meter:
         self.step = 0
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
-        """Count one session. ``regret`` is nan if it is unknown."""
+        """Add a session to the totals; ``regret`` is nan if unknown."""
         if self.step < self.horizon:
             self.totals[REGRET] += regret
             self.totals[REWARD] += reward
@@ -77,15 +79,15 @@ class Meter:
             self.advance(1)
 
     def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return two things: the checkpoints not yet reached, counted in sessions from now on; and
-        the rows of ``at_checkpoints`` for their totals.
+        """Return the checkpoints not yet reached, as numbers of sessions from now on, and a view of
+        the rows of ``at_checkpoints`` for the totals there.
         """
         steps_ahead = self._checkpoints[self._reached :] - self.step
         return steps_ahead, self.at_checkpoints[self._reached :]
 
     def advance(self, sessions: int) -> None:
-        """Count ``sessions`` that are already part of ``totals``, and whose totals at checkpoints
-        are already in ``at_checkpoints``.
+        """Add ``sessions`` to the number of sessions, after a kernel has added these sessions to
+        ``totals`` and ``at_checkpoints``.
         """
         self.step += sessions
         if self.step >= self.next_checkpoint:
@@ -103,28 +105,28 @@ class Meter:
 
     @property
     def metrics(self) -> NDArray[np.float64]:
-        """``(n, n_metrics)`` the further metrics at the checkpoints."""
+        """``(n, n_metrics)`` the additional metrics at the checkpoints reached so far."""
         return self.at_checkpoints[: self._reached, N_TOTALS:]
 
 
 class Record:
-    """Regret, reward and clicks of a loop, stored after every session.
+    """Regret, reward and clicks of your own loop, stored for every session.
 
     Attributes:
         step: the number of sessions so far.
-        regret, reward, clicks: ``(step,)`` the totals after each session. From a session on whose
-            regret is unknown, all regret is nan.
+        regret, reward, clicks: ``(step,)`` the cumulative totals after each session. A session with
+            unknown regret makes the regret nan from there on.
     """
 
     def __init__(self) -> None:
-        self._sessions = array("d")  # three numbers for each
+        self._sessions = array("d")  # regret, reward and clicks of each session
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
-        """Count one session. ``regret`` is nan if it is unknown."""
+        """Add a session; ``regret`` is nan if unknown."""
         self._sessions.extend((regret, reward, clicks))
 
     def add_all(self, sessions: NDArray[np.float64]) -> None:
-        """Count sessions ``(n, 3)``, each with its regret, reward and clicks."""
+        """Add n sessions, given as rows ``(n, 3)`` of regret, reward and clicks."""
         self._sessions.frombytes(sessions.tobytes())
 
     def _totals(self, column: int) -> NDArray[np.float64]:

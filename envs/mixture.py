@@ -1,4 +1,4 @@
-"""The mixture of click models."""
+"""The mixture of click models: its parameters, its kernels, and the class `MixtureModel`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Parameters(NamedTuple):
 
 @cache
 def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Callable[..., int]:
-    """Return the kernel that simulates a session of the kinds from ``kind`` on, whose ``sample``
-    kernels are ``samples``.
+    """Return the kernel that draws the kind of a user, among the kinds from ``kind`` on, and
+    simulates the session with the kernel in ``samples`` for this kind.
     """
     sample_kind = samples[kind]
 
@@ -50,7 +50,9 @@ def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Calla
 def expected_over(
     expected: tuple[Callable[..., float], ...], kind: int = 0
 ) -> Callable[..., float]:
-    """Return the kernel of ``Σ w_m E_m`` over the kinds from ``kind`` on."""
+    """Return the kernel that computes ``Σ w_m E_m`` over the kinds m from ``kind`` on, where the
+    kernel ``expected[m]`` computes the expected reward ``E_m``.
+    """
     expected_kind = expected[kind]
 
     @kernel
@@ -98,12 +100,12 @@ class MixtureModel(CompositeModel, ClickModel):
         user of kind m → a session of click model m: 1
 
     Args:
-        models: the click model of each kind, or its ``to_dict()``; at least two, over the same
-            numbers of items and positions.
-        weights: ``(M,)`` w_m, the positive probabilities of the kinds, which add up to 1.
+        models: the click model of each kind, or its ``to_dict()``; at least two click models, all
+            with the same numbers of items and positions.
+        weights: ``(M,)`` the probabilities w_m of the kinds, positive and with the sum 1.
 
     Raises:
-        ValueError: an invalid argument; the message names the entry and what was expected.
+        ValueError: an argument is invalid; the message names the entry and what was expected.
 
     Source:
         McLachlan, Peel, *Finite mixture models*, Wiley 2000, with click models as components.
@@ -148,7 +150,7 @@ class MixtureModel(CompositeModel, ClickModel):
 
     @property
     def attraction(self) -> NDArray[np.float64]:
-        """Mean attraction probability of each item, ``(L,)``."""
+        """``(L,)`` mean attraction probability of each item over all users."""
         return self._mean([model.attraction for model in self.models])
 
     @property
@@ -160,11 +162,15 @@ class MixtureModel(CompositeModel, ClickModel):
         return expected_over(tuple(model.expected_kernel for model in self.models))
 
     def position_weights(self) -> NDArray[np.float64] | None:
-        """The examination probabilities if they are the same for every kind; otherwise None."""
+        """Return the examination probabilities by position, ``(K,)``, if they are the same for all
+        kinds; otherwise return None.
+        """
         return _shared([model.position_weights() for model in self.models])
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """As `position_weights`, by position and last click."""
+        """Return the examination probabilities by position and last click, ``(K, K)``, if they are
+        the same for all kinds; otherwise return None.
+        """
         return _shared([model.browsing_weights() for model in self.models])
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,7 +185,8 @@ class MixtureModel(CompositeModel, ClickModel):
         same_law = all(type(model) is PositionBasedModel for model in self.models)
         if reward != CLICKS or not same_law or examination is None:
             return None
-        return match(examination[:cutoff])  # Σ_k χ_k Σ_m w_m α_m(d_k), and items by mean attraction
+        # The reward is Σ_k χ_k Σ_m w_m α_m(d_k), so only the items' mean attractions matter.
+        return match(examination[:cutoff])
 
     def _merits(self) -> NDArray[np.float64]:
         return self._mean([model._merits() for model in self.models])
@@ -191,13 +198,13 @@ class MixtureModel(CompositeModel, ClickModel):
         return self._mean([model._marginals(ranking) for model in self.models])
 
     def _mean(self, values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return the weighted mean over the kinds."""
+        """Return the mean of the kinds' values, weighted by the kinds' probabilities."""
         pairs = zip(self.parameters.weights, values, strict=True)
         return np.sum([weight * value for weight, value in pairs], axis=0)
 
 
 def _shared(values: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
-    """Return the value that all kinds share; None if they differ."""
+    """Return the array that is the same for all kinds; None if the kinds' arrays differ."""
     first, *others = values
     if first is None or any(value is None or (value != first).any() for value in others):
         return None

@@ -1,4 +1,4 @@
-"""Users who change: a click model for each epoch."""
+"""The class `PiecewiseStationaryModel` of users who change: a click model for each epoch."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from .task import REWARDS, ClickTask
 
 
 class PiecewiseStationaryModel(CompositeModel):
-    """Sequence of click models: the users change abruptly at given steps.
+    """Sequence of click models: users whose behaviour changes abruptly at given steps.
 
-    A step is the number of a session. `at` returns the click model at a step. Regret at a step is
-    measured against the best list of the epoch to which the step belongs (dynamic regret).
+    A step is the number of a session. `at` returns the click model at a step. Regret is measured
+    against the best list of the current epoch (dynamic regret).
 
     Click law:
-        Sessions t are counted from 0. In session t the users are those of epoch e(t), the last
-        epoch that has started:
+        Sessions t are counted from 0. In session t, users follow the click model of epoch e(t), the
+        last epoch that has started:
 
         ::
 
             P_t(c | R) = P_{e(t)}(c | R)
 
-        Regret compares a list with the best list of that epoch:
+        Regret compares a list with the best list of epoch e(t):
 
         ::
 
             regret_t = max over R' of r_{e(t)}(R') - r_{e(t)}(R_t)
 
     Args:
-        models: the click model of each epoch, or its ``to_dict()``, all over the same numbers of
-            items and positions.
+        models: the click model of each epoch, or its ``to_dict()``; all click models have the same
+            numbers of items and positions.
         starts: the first step of each epoch, counted from 0, in increasing order; the first entry
             is 0.
 
     Attributes:
         epochs: the click models.
-        starts: as the argument.
+        starts: the first step of each epoch.
 
     Raises:
-        ValueError: an invalid argument; the message names the entry and what was expected.
+        ValueError: an argument is invalid; the message names the entry and what was expected.
 
     Source:
         Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the
@@ -83,18 +83,20 @@ class PiecewiseStationaryModel(CompositeModel):
         return f"{self.name()} of {' and '.join(kinds)}"
 
     def at(self, step: int) -> ClickModel:
-        """Return the click model of a step, counted from 0."""
+        """Return the click model that users follow at a step, counted from 0."""
         check_count("step", step, 0)
         return self.epochs[bisect.bisect_right(self.starts, step) - 1]
 
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[ClickTask]:
-        """As `UserModel.tasks`: a task for each epoch."""
+        """Return one task for each epoch (see `UserModel.tasks`)."""
         return [task for model in self.epochs for task in model.tasks(reward, cutoff, reference)]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `UserModel.knowledge`, for the users before any change."""
+        """Return what an agent may know about the users of the first epoch (see
+        `UserModel.knowledge`).
+        """
         return self.epochs[0].knowledge(source, production)
 
     def to_dict(self) -> dict[str, Any]:

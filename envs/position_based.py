@@ -1,4 +1,4 @@
-"""The position-based model."""
+"""The position-based model (PBM): its parameters, kernels, and the class `PositionBasedModel`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Parameters(NamedTuple):
 @kernel
 def sample(parameters, ranking, uniforms, clicks, examined):
     for k in range(len(ranking)):
-        # Examined with χ_k, and an examined item is clicked with α, independently of the others.
+        # One number decides both: below χ_k the position is examined, below χ_k α also clicked.
         examined[k] = uniforms[k] < parameters.examination[k]
         clicks[k] = uniforms[k] < parameters.examination[k] * parameters.attraction[ranking[k]]
     return -1
@@ -71,7 +71,7 @@ class PositionBasedModel(ClickModel):
         examination: ``(K,)`` probabilities χ_k that a position is examined; they need not decrease.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter, the entry and what was
+        ValueError: an argument is invalid; the message names the parameter, the entry and what was
             expected.
 
     Source:
@@ -110,17 +110,20 @@ class PositionBasedModel(ClickModel):
 
     @property
     def examination(self) -> NDArray[np.float64]:
-        """Examination probability of each position, ``(K,)``."""
+        """``(K,)`` examination probability of each position."""
         return self.parameters.examination
 
     def position_weights(self) -> NDArray[np.float64]:
-        """The examination probabilities."""
+        """Return the examination probability of each position, ``(K,)``."""
         return self.examination
 
     def browsing_weights(self) -> NDArray[np.float64]:
-        """The examination probabilities, for every last click."""
+        """Return the examination probabilities ``(K, K)``, which are the same for every position of
+        the last click.
+        """
         return np.tril(np.tile(self.examination[:, None], self.n_positions))
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        # Clicks: Σ χα, by the rearrangement inequality. Any click: Σ -log(1 - χα) is supermodular.
+        # The rearrangement inequality proves this for clicks, Σ χα. For any_click, the reward grows
+        # with Σ -log(1 - χα), which is supermodular in χ and α.
         return match(self.parameters.examination[:cutoff])

@@ -1,4 +1,4 @@
-"""Users of many queries: every episode plays another query, with random item ids."""
+"""The class `QueryUsers` of users who issue many queries, with its task and kernels."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ from .click_model import ClickModel, CompositeModel, click_models_of
 from .task import ClickConstants, Kernels, Task, click_session
 
 KNOWLEDGE = {"examination": 1, "browsing": 2}
-"""What agents may know about users, each with its number of axes; an axis has K positions."""
+"""The sources of knowledge about users, each with the number of axes of its array. Each axis has K
+entries.
+"""
 
 
 class QueryConstants(NamedTuple):
-    """The users of Q queries, and working memory."""
+    """The users' parameters for Q queries, and working memory."""
 
-    parameters: tuple[NDArray[np.float64], ...]  # each (Q, ...) of the click model
+    parameters: tuple[NDArray[np.float64], ...]  # of the click model, each (Q, ...)
     optimum: NDArray[np.float64]  # (Q,) the expected reward of the best lists
     reward: int
     cutoff: int
     n_sessions: int
     scratch: NDArray[np.float64]  # (K + 1,)
-    ranking: NDArray[np.int64]  # (K,) the list in the numbers of the query's items
+    ranking: NDArray[np.int64]  # (K,) the list, in the query's own item numbers
 
 
 class State(NamedTuple):
-    """The current query of each stream."""
+    """The state of `QueryUsers`: the current query of each stream."""
 
     optimum: Annotated[Floats, "B"]
     query: Annotated[Ints, "B"]
-    first: Annotated[Ints, "B", -1]  # the query of the next episode, by the seed; -1: drawn
-    left: Annotated[Ints, "B"]  # sessions left
-    order: Annotated[Ints, "B L", range]  # for each id the item of the query
+    first: Annotated[Ints, "B", -1]  # the next episode's query if the seed sets it; -1: drawn
+    left: Annotated[Ints, "B"]  # sessions left in the episode
+    order: Annotated[Ints, "B L", range]  # the query's own item number for each item id
 
 
 @cache
 def row_of(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
-    """Return the kernel that returns the parameters of a query as a tuple of array views and
-    numbers.
+    """Return a kernel that selects a query's row from each of ``n_parameters`` stacked parameters;
+    the kernel returns a tuple of array views and numbers.
     """
     if n_parameters == 0:
 
@@ -67,7 +69,13 @@ def row_of(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
 def session_of_query(
     sample: Callable[..., int], expected: Callable[..., float], record: Any, n_parameters: int
 ) -> Callable[..., tuple[float, float, int]]:
-    """Return the kernel of a session with the users of the stream's query."""
+    """Return the ``session`` kernel that simulates a user of the stream's current query.
+
+    Args:
+        sample, expected: kernels of the click model.
+        record: the class of the click model's parameters, with ``n_parameters`` fields.
+        n_parameters: the number of these fields.
+    """
     simulate, row = click_session(sample, expected), row_of(n_parameters)
 
     @kernel
@@ -83,13 +91,15 @@ def session_of_query(
 
 @kernel
 def begin(constants, state, b, rng):
-    """Draw a query, unless the seed gives it, and random item ids."""
+    """Start an episode on stream b: draw its query, unless the seed sets the query, and shuffle the
+    item ids.
+    """
     query, order = int(rng.random() * len(constants.optimum)), state.order[b]
     if state.first[b] >= 0:
         query, state.first[b] = state.first[b], -1
     state.query[b], state.left[b] = query, constants.n_sessions
     state.optimum[b] = constants.optimum[query]
-    for a in range(len(order)):  # a draw must depend only on the generator
+    for a in range(len(order)):  # start from the identity, so that the order depends only on rng
         order[a] = a
     for a in range(len(order) - 1, 0, -1):
         swap = int(rng.random() * (a + 1))
@@ -103,12 +113,12 @@ def advance(constants, state, b, rng):
 
 
 class QueryTask(Task):
-    """The task of users of many queries.
+    """Task of users who issue many queries.
 
     Args:
-        model: the users.
-        constants: the record of the kernels.
-        best: ``(Q, K)`` the best lists, in the numbers of the queries' items.
+        model: the `QueryUsers`.
+        constants: the constants of the kernels.
+        best: ``(Q, K)`` the best list of each query, in the query's own item numbers.
     """
 
     state_type = State
@@ -129,7 +139,9 @@ class QueryTask(Task):
         return Kernels(session, begin, advance)
 
     def start(self, state: Any, seed: int) -> None:
-        """Stream b begins with query (seed + b) modulo Q, so that seeds enumerate the queries."""
+        """Set the first query of each stream: (seed + b) modulo Q for stream b, so that consecutive
+        seeds go through all queries.
+        """
         n_queries = len(self.constants.optimum)
         state.first[:] = (seed % n_queries + np.arange(len(state.first))) % n_queries
 
@@ -142,39 +154,39 @@ class QueryTask(Task):
 
 
 class QueryUsers(CompositeModel):
-    """Users who issue many queries: every episode is another query, with random item ids.
+    """Users who issue many queries: each episode uses a different query, with random item ids.
 
-    For an agent that starts from scratch, every episode is a new problem. A policy that was trained
-    on many queries meets queries like those in its training. After ``n_sessions`` the query ends
-    (``terminated``), and the next session belongs to another query.
+    For an agent that starts from scratch, each episode is a new problem. For a policy that was
+    trained on many queries, each episode resembles its training. An episode ends after
+    ``n_sessions`` sessions (``terminated``), and the next session belongs to another query.
 
-    ``reset(seed=s)`` begins with query s modulo Q; in a vector environment, stream b begins with
-    query s + b modulo Q. So Q consecutive seeds, or Q streams, go through each query once. The
-    query of every later episode is drawn at random. The order of the items is drawn in all
-    episodes.
+    After ``reset(seed=s)``, the first episode uses query s modulo Q; in a vector environment,
+    stream b starts with query s + b modulo Q. Therefore, Q consecutive seeds, or Q streams, use
+    each query once. The queries of later episodes are drawn at random. Item ids are shuffled in
+    every episode.
 
     Click law:
-        In an episode of query q, in which item id i is the item π(i) of the query:
+        In an episode of query q, item id i stands for the query's item π(i):
 
         ::
 
             P(c | R) = P_q(c | π(d_1), …, π(d_K))
 
     Args:
-        models: the click model of each of the Q queries, or its ``to_dict()``; all models belong to
-            one class and have the same numbers of items and positions.
-        n_sessions: T, the number of sessions in an episode.
-        agent_knowledge: what agents may know about users, the same for all queries:
-            ``"examination"`` ``(K,)``, and ``"browsing"`` ``(K, K)`` by position and last click. By
-            default, the averages over the queries. For users from a test split, agents know the
-            averages over the training split.
+        models: the click model of each of the Q queries, or its ``to_dict()``; all click models
+            belong to one class and have the same numbers of items and positions.
+        n_sessions: the number of sessions in an episode; by default 100.
+        agent_knowledge: what agents may know about the users, the same for all queries: a dict with
+            ``"examination"`` ``(K,)``, and ``"browsing"`` ``(K, K)`` by position and last click; by
+            default, the averages over the queries. For users from a test split, pass the averages
+            over the training split.
 
     Attributes:
-        models, n_sessions, agent_knowledge: as the arguments.
-        n_queries: Q.
+        models, n_sessions, agent_knowledge: the arguments.
+        n_queries: Q, the number of queries.
 
     Raises:
-        ValueError: an invalid argument; the message names the entry and what was expected.
+        ValueError: an argument is invalid; the message names the entry and what was expected.
 
     Example:
         >>> from clickgym.envs import CascadeModel, ClickEnv
@@ -202,7 +214,7 @@ class QueryUsers(CompositeModel):
         first = self.models[0]
         for number, model in enumerate(self.models):
             if type(model) is not type(first):
-                expected = f"expected a {type(first).__name__}, as models[0]"
+                expected = f"expected a {type(first).__name__}, like models[0]"
                 raise ValueError(f"models[{number}] is a {type(model).__name__}; {expected}")
         self.rewards, self.n_positions = first.rewards, first.n_positions
         if agent_knowledge is None:
@@ -222,7 +234,9 @@ class QueryUsers(CompositeModel):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[QueryTask]:
-        """As `UserModel.tasks`: a single task, in which one query follows the other."""
+        """Return the only task, in a list (see `UserModel.tasks`). The task moves from query to
+        query.
+        """
         if reference is not None:
             raise ValueError(
                 "reference is a list; leave reference out, because each query has its own best list"
@@ -244,7 +258,9 @@ class QueryUsers(CompositeModel):
         ]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `UserModel.knowledge`; it is the same for all queries, whichever is played."""
+        """Return what an agent may know about the users (see `UserModel.knowledge`), which does not
+        depend on the current query.
+        """
         return self.agent_knowledge.get(source)
 
     def to_dict(self) -> dict[str, Any]:
@@ -264,12 +280,12 @@ class QueryUsers(CompositeModel):
         }
         return type(self)(models, self.n_sessions, knowledge)
 
-    def with_positions(self, n_positions: int) -> Self:  # not copied: there are many models
+    def with_positions(self, n_positions: int) -> Self:  # copying many models is slow
         return self if n_positions == self.n_positions else super().with_positions(n_positions)
 
 
 def means_of(models: Sequence[ClickModel]) -> dict[str, Floats]:
-    """Return what agents may know, averaged over some queries."""
+    """Return the mean over queries of each kind of knowledge that their click models provide."""
     knowledge = {source: [model.knowledge(source) for model in models] for source in KNOWLEDGE}
     return {
         source: np.mean(values, axis=0)

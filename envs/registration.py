@@ -1,4 +1,6 @@
-"""Environment ids for `gymnasium.make`: those of the package and your own."""
+"""Environment ids for `gymnasium.make`: the table of clickgym's own ids, and `register_click_model`
+for yours.
+"""
 
 from __future__ import annotations
 
@@ -36,32 +38,34 @@ USERS: dict[str, type[UserModel]] = {
     "MixtureRank-v0": MixtureModel,
     "CascadeMDPRank-v0": CascadeMDP,
 }
-"""The users of the package by their ids, in the order of all tables; click models have ids of
-further forms (`FORMS`).
+"""The users that clickgym provides, by environment id, in the order in which tables list them. Each
+click model also gets ids with the prefixes in `FORMS`.
 """
 
 
 class Environment(NamedTuple):
-    """A registered environment."""
+    """An environment that is registered under an id."""
 
     model: str
-    """The short name of its click model, or ``"module:Class"``."""
+    """The short name of the environment's click model, or ``"module:Class"``."""
     form: str
-    """``""``, ``"NonStationary"``, ``"Contextual"`` or ``"Queries"``."""
+    """The prefix of the id: ``""``, ``"NonStationary"``, ``"Contextual"`` or ``"Queries"``."""
 
     @property
     def click_model(self) -> Any:
-        """The class of the click model, or the class of stateful users."""
+        """The class of the click model, or of the stateful users."""
         return user_model_class(self.model, imports=True)
 
     @property
     def kind(self) -> str:
-        """The form, or ``"Memory"``."""
+        """The kind of environment: its form, or ``"Memory"`` for stateful users."""
         return self.form or ("Memory" if self.click_model.may_leave else "")
 
     @property
     def model_class(self) -> type[UserModel]:
-        """The class of the users, which may contain the click model."""
+        """The class of the users: the click model's own class, or a class such as `ContextualModel`
+        that contains the click model.
+        """
         return FORMS[self.form] or self.click_model
 
     @property
@@ -71,7 +75,7 @@ class Environment(NamedTuple):
 
     @property
     def about(self) -> str:
-        """A description of the users in one line."""
+        """A one-line description of the users, for tables."""
         model = self.click_model
         return (
             f"{model.title} ({model.name()}), {self.model_class.title}"
@@ -81,26 +85,26 @@ class Environment(NamedTuple):
 
 
 ENVIRONMENTS: dict[str, Environment] = {}
-"""The registered ids; `Environment.kind` distinguishes them."""
+"""All registered environments by id."""
 
 
 def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
-    """Register the environments for a click model: the id itself, and the id with the prefixes
+    """Register a click model's environments under an id, and under the id with the prefixes
     ``NonStationary``, ``Contextual`` and ``Queries``.
 
-    There is no contextual environment for a click model without attraction, and only the id itself
-    is registered for users that are not a click model. An episode ends after 1,000 sessions
-    (``NonStationary``: 100,000), or when its user leaves for good. If ``model`` is a name, the
-    class is imported only when an environment is created, and ``gym.make`` then raises an error if
-    the class does not support the prefix.
+    A click model without attraction gets no contextual environment. Users that are not a click
+    model get only the id without a prefix. An episode ends after 1,000 sessions (with the prefix
+    ``NonStationary``, after 100,000), or when the episode's user leaves for good. If ``model`` is a
+    name, its class is imported only when an environment is created; ``gym.make`` then raises an
+    error if the class does not support the prefix.
 
     Args:
         env_id: a Gymnasium id with a version, such as ``"MyRank-v0"``.
-        model: ``"module:Class"``; or a class that can be imported from its module; or the short
-            name of a click model.
+        model: the name ``"module:Class"``, the short name of a click model, or a class that can be
+            imported from its module.
 
     Raises:
-        TypeError: ``model`` is neither a class of users nor a name.
+        TypeError: ``model`` is neither a subclass of `UserModel` nor a name.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -117,7 +121,7 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
     else:
         raise TypeError(
             f"model is {short_repr(model)}; expected a class, such as a subclass of "
-            "clickgym.envs.ClickModel, or its name, module:Class"
+            "clickgym.envs.ClickModel, or the name of a class, such as 'module:Class'"
         )
     for form in FORMS if users is None else forms_of(users):
         model_class = FORMS[form] or users
@@ -132,8 +136,8 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
 
 
 def without_own_wrappers(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-    """Return an environment without the outermost wrappers that every id has, which change
-    neither lists nor observations.
+    """Return an environment without the outermost wrappers that ``gym.make`` adds to every
+    environment; these wrappers change neither lists nor observations.
     """
     while type(env) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(env):
         env = env.env  # type: ignore[attr-defined]
@@ -142,8 +146,8 @@ def without_own_wrappers(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any
 
 @contextmanager
 def endless(env: gymnasium.Env[Any, Any]) -> Iterator[None]:
-    """Context manager in which the time limit of an environment's id does not apply; other limits
-    do.
+    """Context manager that suspends the time limit with which an environment's id was registered;
+    any other time limit stays in force.
     """
     layer: Any = env
     while isinstance(layer, gymnasium.Wrapper) and not is_limit_of_id(layer):
@@ -159,7 +163,7 @@ def endless(env: gymnasium.Env[Any, Any]) -> Iterator[None]:
 
 
 def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
-    """Whether a wrapper is the time limit of a registered id."""
+    """Return whether a wrapper is the time limit with which clickgym registered the id."""
     return (
         type(env) is TimeLimit
         and isinstance(env.unwrapped, ClickEnv)
@@ -170,6 +174,6 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
 
 
 for _id, _users in USERS.items():
-    if hasattr(_users, "short"):  # the order is that of the table, not that of the imports
+    if hasattr(_users, "short"):  # restore the table's order, which imports changed
         CLICK_MODELS[_users.name()] = CLICK_MODELS.pop(_users.name())
     register_click_model(_id, _users)

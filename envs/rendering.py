@@ -1,6 +1,7 @@
-"""The page of one session, as text or as a picture: the list, and what was examined and clicked.
+"""Functions that render a session as a result page, in text or as a picture: the list, with marks
+for the examined and clicked positions.
 
-On a page, positions count from 1, as on a search result page; item ids count from 0.
+A page counts positions from 1, like a search result page, and item ids from 0.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 RENDER_MODES = ("ansi", "rgb_array")
-"""The values of ``render_mode``: the text of a page, or a picture of it."""
+"""The values of ``render_mode``: ``"ansi"`` for a page as text, ``"rgb_array"`` for a picture."""
 WIDTH, LINE = 480, 16
-"""The width of a picture and the height of a line, in pixels: multiples of 16, as video codecs
-require.
+"""The width of a picture and half the height of a row, in pixels. Both are multiples of 16, because
+video codecs require this.
 """
 PAPER, INK, EXAMINED, CLICKED = "#f5f6f8", "#1f2733", "#fff0c2", "#cfe2fb"
 
 
 def page_of(env: Any) -> list[str]:
-    """Return the lines of the page of a `ClickEnv`: a heading, a line for each position, and the
-    best list if it is the same in all sessions.
+    """Return a result page for the last session of a `ClickEnv` as lines of text: a heading, a line
+    for each position, and the best list unless it changes from session to session.
     """
     lines = [f"{env.spec.id if env.spec else type(env.model).__name__} | {env.instance}"]
     lines[0] += f" | session {env.steps:,} | regret {env.regret:z,.2f}"
@@ -39,10 +40,10 @@ def page_of(env: Any) -> list[str]:
 
 
 def picture_of(lines: Sequence[str]) -> NDArray[np.uint8]:
-    """Return the lines of a page as an ``(height, 480, 3)`` picture; examined positions are yellow,
-    clicked ones blue.
+    """Draw the lines of a page as a picture, ``(height, 480, 3)`` uint8. Positions that were
+    clicked are blue, and positions that were only examined are yellow.
     """
-    from PIL import Image, ImageDraw  # most runs draw no picture
+    from PIL import Image, ImageDraw  # only here, because most runs draw no picture
 
     picture = Image.new("RGB", (WIDTH, LINE * 2 * len(lines)), PAPER)
     pen = ImageDraw.Draw(picture)

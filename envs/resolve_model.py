@@ -1,4 +1,4 @@
-"""The simulated users that the arguments of an environment describe."""
+"""Functions that turn the arguments of an environment into its simulated users."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ FORMS: dict[str, type[UserModel] | None] = {
     "Contextual": ContextualModel,
     "Queries": QueryUsers,
 }
-"""The prefixes of ids, and the class of users that each prefix makes from a click model; None
-stands for the model itself.
+"""The prefixes of environment ids, each with the class of users that contains the click model; None
+means that the users are the click model itself.
 """
 
 
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "reference", "render_mode")
-"""The arguments of every environment, for messages."""
+"""The arguments that every environment accepts, whatever its users; messages list them."""
 
 
 class ResolvedModel(NamedTuple):
-    """The users of an environment, with name and production list of their instance."""
+    """The users of an environment, with the name and the production list of their instance."""
 
     model: UserModel
     instance: str = "custom"
-    """The name of the instance."""
+    """The name of the instance, or of users that come from parameters; by default ``"custom"``."""
     initial_ranking: NDArray[np.int64] | None = None
-    """All L items in the order of the production list, if the instance has one."""
+    """All L items in the order of the production list; None if there is no production list."""
     feature_scale: float = 1.0
-    """What the features of the instance's file were divided by; 1 if they were not."""
+    """The number by which the features in the instance's file were divided; by default 1."""
 
 
 def resolve_model(
@@ -56,7 +56,8 @@ def resolve_model(
     """Return the users that the arguments of `ClickEnv` describe.
 
     Raises:
-        ValueError, TypeError: arguments contradict one another, or an instance or parameter is bad.
+        ValueError, TypeError: the arguments contradict each other, or the instance or a parameter
+            is invalid.
     """
     if isinstance(model, UserModel):
         if form or instance is not None or parameters:
@@ -68,7 +69,7 @@ def resolve_model(
         return _resolve_own(model, n_positions, name)
     click_model: Any = user_model_class(model, imports=True)
     if form not in forms_of(click_model):
-        raise ValueError(f"a {click_model.__name__} has no {form!r} environments")
+        raise ValueError(f"a {click_model.__name__} has no environments of the form {form!r}")
     model_class: Any = FORMS[form] or click_model
     kind = click_model.name() if form == "" else f"{model_class.name()} of {click_model.name()}"
     if parameters:
@@ -83,7 +84,7 @@ def resolve_model(
             raise ValueError(f"the parameters describe a {users.kind}; expected a {kind}")
         return _resolve_own(users, n_positions, name)
     if name is not None:
-        raise ValueError(f"name is {name!r}; leave it out, because an instance has its own name")
+        raise ValueError(f"name is {name!r}; leave name out, because an instance has its own name")
     if instance is None:
         instance = default_instance(form, click_model)
     if instance is None:
@@ -100,7 +101,9 @@ def resolve_model(
 
 
 def _check_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise a TypeError if a parameter has none of the names that users accept."""
+    """Check that each parameter's name is one of ``names``, which the users accept; the TypeError
+    suggests a similar name.
+    """
     for parameter in parameters:
         if parameter in names:
             continue
@@ -109,15 +112,15 @@ def _check_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> No
             raise TypeError(
                 f"n_items is determined by the instance or the parameters; try {example}"
             )
-        # TorchRL tries again without an argument if it finds Python's words for it.
+        # TorchRL searches the message for Python's words, and then tries without the argument.
         words = f"unexpected keyword argument {parameter!r}"
         argument_names = dict.fromkeys([*names, *OF_ENVIRONMENT])
         raise TypeError(words + suggestions(parameter, argument_names))
 
 
 def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) -> ResolvedModel:
-    """Return users that are described by the arguments themselves. Their name ends with a mark of
-    their parameters, which distinguishes users of the same name.
+    """Return users that do not come from an instance. If they have a name, a `digest` of their
+    parameters is appended to the name, to distinguish different users with the same name.
     """
     model = model if n_positions is None else model.with_positions(n_positions)
     return (
@@ -128,13 +131,15 @@ def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) ->
 
 
 def digest(description: Any) -> str:
-    """Return six letters and digits that identify a description."""
+    """Return six hexadecimal digits that identify a description of users."""
     return sha256(json.dumps(description, default=int).encode()).hexdigest()[:6]
 
 
 def forms_of(model: Any) -> tuple[str, ...]:
-    """Return the forms of the ids of users. The contextual form requires an attraction, and the
-    form with queries requires parameters.
+    """Return the keys of `FORMS` for which a class of users has environments.
+
+    Only click models have environments with a prefix. ``"Contextual"`` requires that the click
+    model has an attraction, and ``"Queries"`` requires that it has parameters.
     """
     if not hasattr(model, "short"):
         return ("",)
@@ -143,5 +148,5 @@ def forms_of(model: Any) -> tuple[str, ...]:
 
 
 def default_instance(form: str, model: type[UserModel]) -> str | None:
-    """Return the default instance of a click model in a form; None if it has none."""
+    """Return the default instance of a click model in a form; None if the model has no default."""
     return model.default_instance and (FORMS[form] or model).default_instance

@@ -1,4 +1,6 @@
-"""The result of one run."""
+"""The class `Result`, which holds the measurements of one run, and the function that makes table
+rows from results.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,19 @@ FACTS = {
     "unrecorded": int,
     "reseeded": int,
 }
-"""The columns of rows that identify a run; values that are unknown or do not apply are null."""
+"""The columns of result tables that identify a run. A value that is unknown or does not apply is
+null.
+"""
 TOTALS = {"step": int, "regret": float, "reward": float, "clicks": int}
-"""The columns of a run's checkpoints; further metrics follow."""
+"""The columns of result tables with the totals at a checkpoint; the columns of additional metrics
+follow.
+"""
 HOW_PLAYED = {"engine": str, "seconds": float}
-"""The columns whose values may differ when a run is repeated."""
+"""The columns of result tables whose values may differ when a run is repeated."""
 
 
 OWN_LOOP = "own loop"
-"""The engine of a program that steps an environment, or a vector environment, itself."""
+"""The value of ``engine`` if the user's own program stepped the environment."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,27 +46,28 @@ class Result:
     """The measurements of one run at its checkpoints.
 
     Attributes:
-        env, instance, agent: the names of the environment (with its arguments, as in
+        env, instance, agent: the names of the environment (with its arguments, such as
             ``"PBMRank-v0:reward=any_click"``), of the instance and of the agent.
-        seed: the seed of the users, and of the agent if `run` created the agent from a name; None
-            if there was no seed. To repeat a run of `run` or `sweep`, pass this seed to `run`.
-        steps: ``(n,)`` the checkpoints, in sessions.
+        seed: the seed of the users, and also of the agent if `run` created the agent from a name;
+            None if there was no seed. To repeat a run of `run` or `sweep`, pass this seed to `run`.
+        steps: ``(n,)`` the checkpoints, as numbers of sessions.
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment from
             another package does not report regret, or if a wrapper changes the reward without
             putting its own ``regret`` into ``info``.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
-        metrics: ``(n,)`` further metrics by name; cumulative, except on held-out queries.
-        seconds: wall time of the sessions, without the compilation of kernels.
+        metrics: ``(n,)`` the values of additional metrics, by name; cumulative, except for metrics
+            on held-out queries.
+        seconds: the wall time of the sessions in seconds, without the compilation of kernels.
         engine: ``"compiled"``, ``"python"``, the name of the library that ran the loop, ``"own
-            loop"`` if your program did, or ``"frozen policy"`` for a `FrozenPolicy`.
-        query: the number of the query in this run, if the users have several queries; None if there
-            is only one query, or if several queries were played.
+            loop"`` if your own program ran the loop, or ``"frozen policy"`` for a `FrozenPolicy`.
+        query: the number of the run's query, if the users have several queries; None if they have
+            only one, or if the run covers several queries.
         trained: the number of sessions from which the agent had learned before the first measured
             session, as you reported it; None if you did not report it.
-        unrecorded: the number of sessions that the environment simulated without being measured, up
-            to the last measured session.
-        reseeded: how often a seed was used again, which brings the same users back.
+        unrecorded: the number of sessions before the last measured session that the environment
+            simulated but nothing measured.
+        reseeded: the number of times that a seed was used again, which brings the same users back.
     """
 
     env: str
@@ -85,7 +92,7 @@ class Result:
         notes = [
             f"after {self.trained:,} sessions of training" if self.trained else "",
             f"{self.unrecorded:,} sessions were not recorded" if self.unrecorded else "",
-            f"a seed came again {self.reseeded:,} times" if self.reseeded else "",
+            f"a seed was used again {self.reseeded:,} times" if self.reseeded else "",
         ]
         return (
             f"<Result of {self.agent} in {self.env}, {self.instance}: "
@@ -94,22 +101,24 @@ class Result:
         )
 
     def to_frame(self) -> polars.DataFrame:
-        """One row per checkpoint, with the columns of `clickgym.Results.rows`."""
+        """Return a data frame with one row per checkpoint, and with the columns of
+        `clickgym.Results.rows`.
+        """
         return rows_of_runs([(None, 0, self)])
 
 
 def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataFrame:
-    """The rows of runs with the same checkpoints and metrics, one for each run and checkpoint.
+    """Return a data frame with one row for each run and checkpoint.
 
     Args:
-        runs: at least one; each is given with its number and with the seed of its sweep, or None
-            without a sweep.
+        runs: at least one triple of a sweep's seed (None without a sweep), the run's number in the
+            sweep, and the run's result; all results have the same checkpoints and metrics.
     """
-    import polars  # data frames are slow to load
+    import polars  # only here, because importing polars is slow
 
     records = [vars(result) | {"sweep_seed": seed, "run": number} for seed, number, result in runs]
     for record in records:
-        if (record["seed"] or 0) >= 2**63:  # the column has 64 bits
+        if (record["seed"] or 0) >= 2**63:  # too large for the column's 64-bit integers
             record["seed"] = None
     facts = [[record[name] for name in (*FACTS, *HOW_PLAYED)] for record in records]
     totals = [

@@ -1,12 +1,12 @@
-"""The best list for users who scan from the top without memory.
+"""Kernels that compute the best list for users who scan from the top without memory.
 
-An examined item i earns ``gain(i)``, and the scan continues below it with probability
-``continuation(i)``, whatever its position and the items above it. So a list is worth ``Σ_k
-gain(d_k) Π_{j<k} continuation(d_j)``, plus ``terminal`` if the scan reaches its end. Two
-neighbours, a above b, are worth ``gain(a) + continuation(a) gain(b)``, and the items below them are
-reached with the same probability in either order. So the item with the larger ``gain / (1 -
-continuation)`` comes first. This orders any set of items, and dynamic programming from the bottom
-finds the best set.
+An examined item i earns ``gain(i)``, and the user continues to the next position with probability
+``continuation(i)``. Both numbers depend neither on the position nor on the items above. Therefore,
+a list is worth ``Σ_k gain(d_k) Π_{j<k} continuation(d_j)``, plus ``terminal`` if the user reaches
+the end of the list. Two neighbours, a above b, are worth ``gain(a) + continuation(a) gain(b)``, and
+their order does not change the probability that the user reaches the items below. Therefore, the
+item with the larger ``gain / (1 - continuation)`` comes first. This rule orders any given set of
+items; dynamic programming from the bottom of the list finds the best set.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from .spaces import argsort_descending
 
 @kernel
 def sort(values, order):
-    """Sort ``(L,)`` values in decreasing order, and write their ids into ``order``; among equal
-    values the smaller id comes first. This is Shell's sort, which allocates no memory.
+    """Sort ``values``, ``(L,)``, in decreasing order, and write their former indices into
+    ``order``. Among equal values, the smaller index comes first. Shell's sort is used because it
+    allocates no memory.
     """
     n_items = len(order)
     for item in range(n_items):
@@ -44,20 +45,21 @@ def sort(values, order):
 
 @kernel
 def weigh_items(gain, continuation, ratio):
-    """Write each item's gain relative to leaving, by which items are ordered."""
+    """Write the ratio by which items are ordered, ``gain / (1 - continuation)``, into ``ratio``."""
     for item in range(len(gain)):
         if continuation[item] < 1.0:
             ratio[item] = gain[item] / (1.0 - continuation[item])
-        elif gain[item] == 0.0:  # changes nothing at any position
+        elif gain[item] == 0.0:  # the item has no effect at any position
             ratio[item] = 0.0
-        else:  # never ends the scan: first if the gain is positive, last if it is negative
+        else:  # users never leave here: the item comes first if it gains, and last if it costs
             ratio[item] = np.inf if gain[item] > 0.0 else -np.inf
 
 
 @kernel
 def choose_items(gain, continuation, terminal, order, values, ranking):
-    """Write the best list into ``ranking`` and return its value, in O(L·K), given the best
-    ``order`` of all items; other arguments as in `scan`.
+    """Write the best list into ``ranking`` and return its value, in time O(L·K).
+
+    ``order`` contains all items in their best order; for the other arguments, see `scan`.
     """
     n_items, n_chosen = len(gain), len(ranking)
     values[n_items, 0] = terminal
@@ -66,7 +68,7 @@ def choose_items(gain, continuation, terminal, order, values, ranking):
         values[i, 0] = terminal
         for m in range(1, min(n_chosen, n_items - i) + 1):
             values[i, m] = gain[item] + continuation[item] * values[i + 1, m - 1]
-            if m < n_items - i:  # otherwise all remaining items are needed
+            if m < n_items - i:  # item may be left out only if enough others remain
                 values[i, m] = max(values[i, m], values[i + 1, m])
     i = 0
     for k in range(n_chosen):
@@ -83,16 +85,18 @@ def choose_items(gain, continuation, terminal, order, values, ranking):
 
 @kernel
 def scan(gain, continuation, terminal, ratio, order, values, ranking):
-    """Write the best list into ``ranking`` and return its value, in O(L·K) beyond sorting.
+    """Write the best list into ``ranking`` and return its value, in time O(L·K) after sorting.
 
     Args:
-        gain, continuation: ``(L,)``; gains are finite, continuations in ``[0, 1]``.
-        terminal: the value of reaching the end of the list.
-        ratio: ``(L,)`` working memory: gain over leaving, decreasing.
-        order: ``(L,)`` integers, working memory: the best order of all items.
-        values: ``(L + 1, K + 1)`` working memory: ``values[i, m]`` is the value of the best list of
-            m items from ``order[i:]``.
-        ranking: ``(K,)`` output, the best list. Ties: the smaller item id comes first.
+        gain: ``(L,)`` the expected reward of each item if examined, finite.
+        continuation: ``(L,)`` probabilities that the user continues below each item.
+        terminal: the expected reward when the user reaches the end of the list.
+        ratio: ``(L,)`` working memory for the ratios ``gain / (1 - continuation)``.
+        order: ``(L,)`` integers, working memory for the best order of all items.
+        values: ``(L + 1, K + 1)`` working memory: ``values[i, m]`` becomes the value of the best
+            list of m items from ``order[i:]``.
+        ranking: ``(K,)`` output, the best list. Among items with equal ratios, the smaller item id
+            comes first.
     """
     weigh_items(gain, continuation, ratio)
     sort(ratio, order)
@@ -106,13 +110,13 @@ def best_scan(
     terminal: float = 0.0,
 ) -> NDArray[np.int64]:
     """Return the best list of exactly ``n_chosen`` items for users who scan from the top without
-    memory; the items in the list are ordered as by `argsort_descending`.
+    memory. Ratios that are equal in twelve digits count as ties (see `argsort_descending`).
 
     Args:
         gain: ``(L,)`` the expected reward of each item if examined.
         continuation: ``(L,)`` probabilities that the user continues below each item.
         n_chosen: the number of items shown, from 1 to L.
-        terminal: the expected reward of reaching the end of the list.
+        terminal: the expected reward when the user reaches the end of the list; by default 0.
 
     Returns:
         ``(n_chosen,)`` int64 item ids.

@@ -1,4 +1,6 @@
-"""Sessions in compiled code, in one stream or in many; in each session, one user sees one list."""
+"""Kernels that simulate sessions, on one stream or on many streams; in each session, one user sees
+one list.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +18,22 @@ Bytes = NDArray[np.int8]
 
 
 class Shown(NamedTuple):
-    """The last session of one stream."""
+    """Buffers for the last session of one stream."""
 
     uniforms: Annotated[Floats, "U"]
     clicks: Annotated[Bytes, "K"]
     examined: Annotated[Bytes, "K"]
     last_list_of: Annotated[
         Ints, "L", -1
-    ]  # the number of the last list with each item, valid or not
+    ]  # the number of the last list that contained each item, valid or not
     n_lists: Annotated[Ints, "1"]
-    n_sessions: Annotated[Ints, "1"]  # the number of the last list with clicks
-    ranking: Annotated[Ints, "K"]  # the list of a single step
-    draws: Annotated[Flags, "1"]  # in the compiled loop: whether the users are drawing
+    n_sessions: Annotated[Ints, "1"]  # the number of the last list that was shown
+    ranking: Annotated[Ints, "K"]  # the list that `ClickEnv.step` shows
+    draws: Annotated[Flags, "1"]  # compiled loop: True while an error is the users' fault
 
 
 class Batch(NamedTuple):
-    """The sessions of B streams."""
+    """Buffers for one session on each of B streams."""
 
     uniforms: Annotated[Floats, "B U"]
     clicks: Annotated[Bytes, "B K"]
@@ -40,12 +42,12 @@ class Batch(NamedTuple):
     expectation: Annotated[Floats, "B"]
     optimum: Annotated[Floats, "B"]
     rankings: Annotated[Ints, "B K"]
-    begins: Annotated[Flags, "B"]  # whether the next call draws a new user instead of a session
-    last_list_of: Annotated[Ints, "L"]  # the last stream whose list has each item
+    begins: Annotated[Flags, "B"]  # True: the next step only draws a new user
+    last_list_of: Annotated[Ints, "L"]  # the last stream whose list contains each item
 
 
 def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
-    """Return a `Shown` before the first session, or a `Batch` of some streams."""
+    """Return empty buffers: a `Shown` for one stream, or a `Batch` if ``n_streams`` is given."""
     sizes = {"L": model.n_items, "K": model.n_positions, "U": model.n_uniforms}
     if n_streams is None:
         return Shown(**first_arrays(Shown, sizes))
@@ -54,8 +56,10 @@ def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
 
 @kernel
 def is_ranked_list(ranking, last_list_of, number):
-    """Whether a list holds distinct items. Each item gets the number of the list in
-    ``last_list_of``, ``(L,)``, where no item may have this number before.
+    """Return whether a list consists of distinct items from 0 to L - 1.
+
+    The function writes ``number`` into ``last_list_of``, ``(L,)``, at each item of the list. At the
+    call, no entry of ``last_list_of`` may be equal to ``number``.
     """
     for k in range(len(ranking)):
         item = ranking[k]
@@ -67,11 +71,11 @@ def is_ranked_list(ranking, last_list_of, number):
 
 @cache
 def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float, float, int]]:
-    """Return the kernel of a session of the first stream: it checks the list, draws the uniform
-    numbers, and simulates.
+    """Return a kernel that checks a list, draws the uniform numbers, and simulates a session on the
+    first stream.
 
-    It returns whether the list is valid (if not, nothing is drawn), the realised and the expected
-    reward, and the position at which the user left satisfied, or -1.
+    The kernel returns whether the list is valid (if it is not, nothing is drawn), the realised
+    reward, the expected reward, and the position at which the user left satisfied, or -1.
     """
 
     @kernel
@@ -81,7 +85,7 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
             return False, 0.0, 0.0, -1
         for k in range(len(shown.uniforms)):
             shown.uniforms[k] = rng.random()
-        first = np.int64(0)  # a constant has another type, for which numba would compile again
+        first = np.int64(0)  # a literal 0 has another type, for which numba would compile again
         realised, expectation, satisfied = session(
             constants, state, first, ranking, shown.uniforms, shown.clicks, shown.examined
         )
@@ -95,12 +99,12 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
 def single_step(
     session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
 ) -> Callable[..., tuple[bool, float, float, float, int, bool]]:
-    """Return the kernel of `ClickEnv.step`, which plays a session of the list in ``shown``, and
-    draws what follows.
+    """Return the kernel of `ClickEnv.step`, which simulates a session with the list in
+    ``shown.ranking`` and then draws the next session.
 
-    It returns whether the list is valid (if not, nothing is drawn), the realised, the expected and
-    the optimal reward, the position at which the user left satisfied, and whether the user has left
-    for good.
+    The kernel returns whether the list is valid (if it is not, nothing is drawn), the realised, the
+    expected and the optimal reward, the position at which the user left satisfied (or -1), and
+    whether the user has left for good.
     """
     play_one = play_session(session)
 
@@ -120,10 +124,12 @@ def single_step(
 def batch_step(
     session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
 ) -> Callable[..., bool]:
-    """Return the kernel of `ClickVectorEnv.step`, which plays a session on each stream, and draws
-    what follows. A stream that ``batch.begins`` gets a new user instead, and 0 everywhere.
+    """Return the kernel of `ClickVectorEnv.step`, which simulates a session on each stream and then
+    draws the next session.
 
-    It returns whether all lists are valid; if not, nothing is drawn.
+    On a stream b where ``batch.begins[b]`` is True, the kernel draws a new user instead, and sets
+    clicks and rewards to 0. The kernel returns whether all lists are valid; if a list is invalid,
+    nothing is drawn.
     """
 
     @kernel
@@ -156,8 +162,8 @@ def batch_step(
 
 @cache
 def begin_streams(begin: Callable[..., Any]) -> Callable[..., None]:
-    """Return the kernel that draws the first session of a new user on the streams ``streams``,
-    ``(B,)`` booleans.
+    """Return a kernel that draws a new user's first session on each stream selected by the mask
+    ``streams``, ``(B,)``.
     """
 
     @kernel

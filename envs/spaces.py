@@ -1,11 +1,10 @@
-"""Ranked lists: their checks, and the action space of lists of K items out of L, as one action or
-as a batch.
+"""Ranked lists of K items out of L: functions that check lists, and the action space `RankedList`.
 
 An item can be on a list only once. A policy that chooses each position separately may repeat items;
-`without_repeats` then makes the list that is shown.
+`without_repeats` turns such an action into the list that is shown.
 
 Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch (``n_lists``).
-Items and positions count from 0, also in error messages.
+Items and positions are counted from 0, also in error messages.
 """
 
 from __future__ import annotations
@@ -23,19 +22,21 @@ from ..core.kernels import entry, kernel
 
 _INT64 = np.dtype(np.int64)
 SORTED = 400
-"""Up to this number of items, a list is drawn faster by sorting random numbers."""
+"""The largest number of items for which sorting random numbers is the faster way to draw a list."""
 
 
 def argsort_descending(values: ArrayLike) -> NDArray[np.int64]:
-    """Return item ids by decreasing value. Values are compared in twelve significant digits,
-    because values that are mathematically equal may differ in their last bits; among equal values
-    the smaller id comes first.
+    """Return item ids in order of decreasing value.
+
+    Values are rounded to twelve significant digits before the comparison, because values that are
+    mathematically equal may differ in their last bits. Among equal values, the smaller id comes
+    first.
 
     Args:
-        values: ``(L,)`` numbers.
+        values: ``(L,)`` the value of each item.
 
     Returns:
-        ``(L,)`` int64.
+        ``(L,)`` int64 item ids.
 
     Example:
         >>> argsort_descending([0.3, 0.1 + 0.2, 0.5])
@@ -50,17 +51,17 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
     """Check that ``ranking`` is a list of K distinct items.
 
     Args:
-        ranking: (K,) integers, array-like; booleans and floats are not accepted.
-        n_items: L.
-        n_positions: K.
+        ranking: ``(K,)`` item ids, array-like; booleans and floats are not accepted.
+        n_items: L, the number of items.
+        n_positions: K, the length of a list.
 
     Returns:
-        The (K,) int64 array; ``ranking`` itself, not a copy, if it already is one.
+        The list as an int64 array ``(K,)``; if ``ranking`` already is such an array, the same
+        object and not a copy.
 
     Raises:
         TypeError: the elements are not integers.
-        ValueError: the shape is wrong, an item is out of range or shown twice; the message names
-            the position.
+        ValueError: the shape is wrong, or an item is out of range or repeated.
 
     Example:
         >>> check_ranking([2, 0, 1], n_items=4, n_positions=3)
@@ -70,7 +71,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
             ...
         ValueError: a ranking has shape (3,), one item for each position; got shape (2,)
     """
-    # For few elements Python's lists and sets are several times faster than NumPy.
+    # For few elements, Python's lists and sets are several times faster than NumPy.
     if type(ranking) is np.ndarray and ranking.dtype == _INT64 and ranking.shape == (n_positions,):
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
@@ -84,8 +85,10 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
 
 
 def check_items(action: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
-    """Check that an action holds K items, which may be repeated, and return a copy. Arguments and
-    other errors are those of `check_ranking`.
+    """Check that an action consists of K items, which may be repeated, and return an int64 copy.
+
+    Arguments and errors are the same as for `check_ranking`, except that repeated items are
+    allowed.
     """
     array = as_array("ranking", action)
     if array.shape != (n_positions,):
@@ -101,15 +104,15 @@ def check_items(action: ArrayLike, n_items: int, n_positions: int) -> NDArray[np
 
 
 def without_repeats(lists: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    """Return lists that show each item once: a repeated item stays at its first place, and the free
-    places get the items that are not listed, in order of their numbers.
+    """Return the lists in which each repeated item is replaced. A repeated item stays at its first
+    position; the other positions get the items that are not listed, in order of their ids.
 
     Args:
-        lists: ``(..., K)`` items from 0 to L - 1.
-        n_items: L, at least K.
+        lists: ``(..., K)`` item ids from 0 to L - 1.
+        n_items: L, the number of items, at least K.
 
     Returns:
-        A new array of the same shape; lists without repeated items are equal to the given ones.
+        ``(..., K)`` int64, a new array; lists without repeated items are unchanged.
 
     Example:
         >>> without_repeats(np.array([[3, 7, 3, 0, 7], [4, 2, 0, 1, 3]]), n_items=10)
@@ -124,8 +127,8 @@ def without_repeats(lists: NDArray[np.int64], n_items: int) -> NDArray[np.int64]
 
 @kernel
 def replace_repeats(lists, is_listed):
-    """Change ``(n, K)`` lists as `without_repeats` says; ``is_listed``, ``(L,)``, is working
-    memory.
+    """Replace repeated items in ``lists``, ``(n, K)``, by the rule of `without_repeats`;
+    ``is_listed``, ``(L,)``, is working memory.
     """
     for b in range(len(lists)):
         ranking = lists[b]
@@ -146,7 +149,7 @@ def replace_repeats(lists, is_listed):
 def named_ranking(
     name: str, ranking: ArrayLike, n_items: int, n_positions: int
 ) -> NDArray[np.int64]:
-    """Return a ranking as `check_ranking` does; errors name the argument."""
+    """Check a list with `check_ranking`, and return it; errors call the argument ``name``."""
     try:
         return check_ranking(ranking, n_items, n_positions)
     except (TypeError, ValueError) as error:
@@ -154,22 +157,22 @@ def named_ranking(
 
 
 class RankedList(MultiDiscrete):
-    """The action space of one session: lists of K items out of L.
+    """Action space of one session: ranked lists of K items out of L.
 
-    This is a `MultiDiscrete` with L values at each of K positions. Therefore all code that supports
-    `MultiDiscrete` (flattening, spaces of Gymnasium, stable-baselines3) also supports this space.
-    Samples of this space are lists of distinct items. The space also contains lists that repeat
-    items, because environments accept such lists, and show what `without_repeats` makes of them.
+    The space is a `MultiDiscrete` with L values at each of K positions, so all code that supports
+    `MultiDiscrete` (Gymnasium's flattening and other spaces, stable-baselines3) also supports this
+    space. Samples are lists of distinct items. The space also contains lists with repeated items,
+    because environments accept such lists and show the result of `without_repeats`.
 
     Args:
-        n_items: L, at least 1.
-        n_positions: K, from 1 to L.
-        seed: seeds `sample`.
-        n_lists: n, for batches of n lists, the actions of a vector environment; by default, single
-            lists.
+        n_items: L, the number of items, at least 1.
+        n_positions: K, the length of a list, from 1 to L.
+        seed: the seed of `sample`; by default, a random seed.
+        n_lists: n, the number of lists in an action of a vector environment; by default, an action
+            is a single list.
 
     Raises:
-        ValueError: K is not in 1..L.
+        ValueError: a size is not a positive integer, or K is greater than L.
 
     Example:
         >>> space = RankedList(n_items=10, n_positions=3, seed=0)
@@ -195,20 +198,20 @@ class RankedList(MultiDiscrete):
         super().__init__(np.full((*streams, self.n_positions), self.n_items), np.int64, seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
-        """Draw a list of distinct items, or n of them. Every such list is equally likely.
+        """Draw a list of distinct items, or n such lists; all lists are equally likely.
 
         Args:
-            mask, probability: must be None; arguments of Gymnasium's spaces.
+            mask, probability: None; accepted only because Gymnasium's spaces have these arguments.
 
         Returns:
-            ``(K,)`` or ``(n, K)`` int64.
+            ``(K,)`` or ``(n, K)`` int64 item ids.
 
         Raises:
             ValueError: a mask or a probability is given.
         """
         if mask is not None or probability is not None:
             raise ValueError(
-                "sample takes no mask and no probability: every list is equally likely"
+                "sample got a mask or a probability; expected None, as all lists are equally likely"
             )
         rng, (*streams, n_positions) = self.np_random, self.shape
         if not streams and self.n_items > SORTED:
@@ -216,7 +219,7 @@ class RankedList(MultiDiscrete):
         return rng.random((*streams, self.n_items)).argsort(axis=-1)[..., :n_positions]
 
     def contains(self, x: Any) -> bool:
-        """Return whether ``x`` is an array-like of integers from 0 to L - 1 with the shape of a
+        """Return whether ``x`` is an array-like of item ids from 0 to L - 1 that has the shape of a
         sample.
         """
         try:
@@ -234,8 +237,8 @@ class RankedList(MultiDiscrete):
 
 @batch_space.register(RankedList)
 def _batch_of_lists(space: RankedList, n: int = 1) -> RankedList:
-    """Return the space of a vector environment. Gymnasium's default would be a box, whose samples
-    repeat items.
+    """Return the action space of a vector environment with ``n`` streams. Gymnasium's default would
+    be a `Box`, whose samples repeat items.
     """
     return RankedList(space.n_items, space.n_positions, deepcopy(space.np_random), n)
 

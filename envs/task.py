@@ -1,18 +1,20 @@
-"""What a kind of simulated users consists of, and the task of a click model.
+"""The class `Task`, which defines how a kind of simulated users is simulated, and the task of a
+click model.
 
-A kind of users is a `Task`: constants, a declared state, and three kernels. Environments and the
-compiled loop simulate sessions with only these three kernels::
+A task consists of constants, a declared state, and three kernels. Environments and the compiled
+loop simulate sessions with these three kernels alone::
 
     session(constants, state, b, ranking, uniforms, clicks, examined)
         -> realised, expected, satisfied
     begin(constants, state, b, rng)
     advance(constants, state, b, rng) -> whether the user has left
 
-``constants`` is a record of all that stays the same from session to session, and working memory. A
-kernel writes working memory before it reads it, so nothing is carried from one call to the next.
+``constants`` contains everything that stays the same from session to session, and working memory.
+Kernels write working memory before they read it, so no value passes from one call to the next.
 
-``state`` is all that the next session depends on. Its arrays have one row for each of B streams of
-sessions, and a kernel reads and writes row ``b`` alone. `ClickEnv` has one stream.
+``state`` contains everything on which the next session depends. Each array of the state has one row
+for each of B streams of sessions, and a kernel reads and writes only row ``b``. In a `ClickEnv`,
+there is one stream.
 """
 
 from __future__ import annotations
@@ -31,55 +33,61 @@ from ..core.state import Floats, first_arrays
 
 REWARDS = ("clicks", "any_click", "satisfaction")
 CLICKS, ANY_CLICK, SATISFACTION = range(3)
-"""Rewards as the kernels get them: the indices in `REWARDS`."""
+"""The rewards in kernels: their indices in `REWARDS`."""
 
 
 @kernel
 def draw_nothing(constants, state, b, rng):
-    """The kernel that serves as both ``begin`` and ``advance`` for users whose sessions are all
-    alike.
+    """Draw nothing. This kernel serves as both ``begin`` and ``advance`` for users whose sessions
+    are all alike.
     """
     return False
 
 
 class Kernels(NamedTuple):
-    """The kernels of a kind of users."""
+    """The three kernels with which a kind of users is simulated."""
 
     session: Callable[..., tuple[float, float, int]]
-    """Simulates one session of stream b: writes clicks and examined ``(K,)``; returns the realised
-    and the expected reward, and the position at which the user left satisfied, or -1."""
+    """The kernel that simulates one session on stream b. It writes ``clicks`` and ``examined``,
+    ``(K,)``, and returns the realised reward, the expected reward, and the position at which the
+    user left satisfied, or -1.
+    """
     begin: Callable[..., Any] = draw_nothing
-    """Draws the first session of a new user on stream b."""
+    """The kernel that draws a new user's first session on stream b."""
     advance: Callable[..., bool] = draw_nothing
-    """Draws what follows a session on stream b, and returns whether the user has left. If so, only
-    ``begin`` continues the stream.
+    """The kernel that draws the next session on stream b, and returns whether the user has left
+    instead. A user who has left must be replaced with ``begin``.
     """
 
 
 class State(NamedTuple):
-    """The state of users whose sessions are all alike. The field ``optimum``, the expected reward
-    of the best list of the next session, is required of every state.
+    """The state of users whose sessions are all alike.
+
+    Every class of states must have the field ``optimum``, the expected reward of the best list in
+    the next session.
     """
 
     optimum: Annotated[Floats, "B"]
 
 
 class Task:
-    """The law of users who do not change, in one environment. A task is constant: only the state
-    changes from session to session, and the state belongs to the environment.
+    """Base class of tasks. A task defines how environments simulate users whose behaviour does not
+    change over time.
 
-    A subclass sets the attributes, in its class or constructor, and defines `best`.
+    A task is constant: only the state changes from session to session, and the state belongs to the
+    environment. A subclass defines `best`, and sets the attributes in its class or its constructor.
 
     Attributes:
-        model: the users, whom errors name.
-        constants: what the kernels get: a named tuple of arrays, numbers and such tuples.
+        model: the users; messages name their class.
+        constants: the first argument of the kernels, a named tuple of arrays, numbers and other
+            such tuples.
         kernels: the three kernels.
-        state_type: the class of the state: a named tuple whose fields declare their arrays (see
-            `clickgym.core.state`), each with the letter B first.
-        sizes: the sizes that the other letters in these shapes stand for.
-        observation_space: the space of what `observe` returns.
-        fields: keys of observations and of ``info``, with the field of the state that has their
-            values, where the names differ. Other fields are hidden from agents.
+        state_type: the class of the state, a named tuple. Its fields declare the shapes of their
+            arrays (see `clickgym.core.state`), with the letter B as first axis.
+        sizes: the size for each of the other letters in these shapes.
+        observation_space: the space of the observations that `observe` returns.
+        fields: a mapping from keys of observations or ``info`` to fields of the state, whose values
+            agents may read. A key of an observation may be left out if its field has the same name.
     """
 
     model: Any
@@ -91,53 +99,62 @@ class Task:
     fields: Mapping[str, str] = {}
 
     def first_state(self, n_streams: int) -> Any:
-        """Return the state of B new streams, before ``begin``."""
+        """Return the state of ``n_streams`` new streams, before the first call of ``begin``."""
         return self.state_type(**first_arrays(self.state_type, {**self.sizes, "B": n_streams}))
 
     def start(self, state: Any, seed: int) -> None:
-        """Set what the seed of ``reset`` determines on new streams, besides the random draws."""
+        """Write into the state of new streams whatever the seed determines directly, without random
+        numbers; by default, nothing.
+        """
 
     def best(self, state: Any) -> NDArray[np.int64]:
-        """Return ``(B, K)`` the best list of the next session on each stream, in a new array."""
+        """Return the best list in the next session of each stream, ``(B, K)``, as a new array."""
         raise NotImplementedError
 
     def observe(self, state: Any, b: int | slice, clicks: NDArray[np.int8]) -> Any:
-        """Return the observation after a session, in new arrays.
+        """Return the observation after a session. Arrays are new, except ``clicks``.
 
         Args:
             state: the state of the next sessions.
-            b: the number of a stream, or ``slice(None)`` for all of them.
-            clicks: ``(K,)`` or ``(B, K)``, those of the last session. They may be returned.
+            b: the number of a stream, or ``slice(None)`` for all streams.
+            clicks: ``(K,)`` or ``(B, K)`` the clicks of the last session, which may become part of
+                the observation without a copy.
         """
         return clicks
 
     def info(self, state: Any, b: int | slice) -> dict[str, Any]:
-        """Return the entries of ``info`` about the next session, in new arrays: the numbers of its
-        user and candidates, if these change.
+        """Return the entries of ``info`` about the next session, in new arrays, such as the numbers
+        of the user and of the candidates; by default, no entries.
         """
         return {}
 
     def gains(self, state: Any, b: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
-        """Return the gains of all items in the metric ``ndcg@k``, and for each candidate of
-        stream b the index of its gain, as views of the state. Return None if items do not change
-        from session to session, or have no gains.
+        """Return the gains of all items in the metric ``ndcg@k``, and the index of each candidate's
+        gain on stream b, as views of the state. Return None if items have no gains, or are the same
+        in every session.
         """
         return None
 
     def observed(self, state: Any, keys: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
-        """Return what an agent's kernels get from the first stream for the keys of an observation,
-        as views of the state. A field with one value for each stream is an array ``(1,)``.
+        """Return the parts of the first stream's state that an agent's kernels may read, as views.
+
+        Args:
+            state: the state.
+            keys: the keys of the observation that the agent reads.
+
+        Returns:
+            One array for each key; a field with one value per stream becomes an array ``(1,)``.
         """
         rows = [getattr(state, self.fields.get(key, key)) for key in keys]
         return tuple(field[0] if field.ndim > 1 else field[:1] for field in rows)
 
 
 class ClickConstants(NamedTuple):
-    """The users of a click model."""
+    """The constants of a `ClickTask`."""
 
     parameters: Any  # the parameters of the click model
     reward: int  # CLICKS, ANY_CLICK or SATISFACTION
-    cutoff: int
+    cutoff: int  # the number of positions that count
     scratch: NDArray[np.float64]  # (K + 1,) working memory of the click model's kernels
 
 
@@ -145,7 +162,9 @@ class ClickConstants(NamedTuple):
 def click_session(
     sample: Callable[..., int], expected: Callable[..., float]
 ) -> Callable[..., tuple[float, float, int]]:
-    """Return the kernel of a session for a click model with these kernels."""
+    """Return the ``session`` kernel for a click model with the kernels ``sample`` and
+    ``expected``.
+    """
 
     @kernel
     def session(constants, state, b, ranking, uniforms, clicks, examined):
@@ -157,7 +176,7 @@ def click_session(
             realised = n_clicks
         elif constants.reward == ANY_CLICK:
             realised = min(n_clicks, 1)
-        else:  # a user who leaves below the cutoff does not count
+        else:  # satisfaction counts only at one of the first cutoff positions
             realised = 1 if 0 <= satisfied < constants.cutoff else 0
         expectation = expected(
             constants.parameters, ranking, constants.reward, constants.cutoff, constants.scratch
@@ -168,13 +187,14 @@ def click_session(
 
 
 class ClickTask(Task):
-    """The task of a click model, whose sessions are all alike.
+    """Task of a click model, whose sessions are all alike.
 
     Args:
         model: the click model.
-        code, cutoff: the kernels' reward and number of counted positions.
-        optimal_ranking, optimal_reward: ``(K,)`` the list against which regret is measured, and its
-            expected reward.
+        code: the reward, as an index in `REWARDS`.
+        cutoff: the number of positions, from the top, that count.
+        optimal_ranking: ``(K,)`` the list against which regret is measured.
+        optimal_reward: the expected reward of this list.
     """
 
     def __init__(

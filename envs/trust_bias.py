@@ -1,6 +1,4 @@
-"""The trust-bias model: a position-based model whose users trust high positions and click
-irrelevant items there.
-"""
+"""The trust-bias model (TPBM): its parameters, its kernels, and the class `TrustBiasModel`."""
 
 from __future__ import annotations
 
@@ -84,12 +82,12 @@ class TrustBiasModel(ClickModel):
         attraction: ``(L,)`` probabilities α(i) that an item is relevant.
         examination: ``(K,)`` probabilities χ_k that a position is examined; they need not decrease.
         trust_relevant: ``(K,)`` probabilities ε⁺_k that an examined relevant item is clicked; by
-            default as in `standard_trust`.
-        trust_irrelevant: ``(K,)`` probabilities ε⁻_k that an examined item that is not relevant is
-            clicked, nowhere above ε⁺_k; by default as in `standard_trust`.
+            default, the values that `standard_trust` returns.
+        trust_irrelevant: ``(K,)`` probabilities ε⁻_k that an examined irrelevant item is clicked,
+            at most ε⁺_k; by default, the values that `standard_trust` returns.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter, the entry and what was
+        ValueError: an argument is invalid; the message names the parameter, the entry and what was
             expected.
 
     Source:
@@ -139,11 +137,13 @@ class TrustBiasModel(ClickModel):
 
     @property
     def examination(self) -> NDArray[np.float64]:
-        """Examination probability of each position, ``(K,)``."""
+        """``(K,)`` examination probability of each position."""
         return self.parameters.examination
 
     def position_weights(self) -> NDArray[np.float64]:
-        """The examination probabilities; agents do not get the trust parameters."""
+        """Return the examination probability of each position, ``(K,)``. Agents do not learn the
+        trust parameters.
+        """
         return self.examination
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
@@ -151,11 +151,11 @@ class TrustBiasModel(ClickModel):
         weights = χ * (relevant - irrelevant)
         if reward != CLICKS:
             # Position k stays unclicked with probability a_k - α b_k, where a is `unclicked` and b
-            # the weights so far. Exchanging two items shows that the better one belongs where b / a
-            # is larger. If a is 0, some position is always clicked, and all lists are best.
+            # is `weights`. Exchanging two items shows that the more attractive item belongs where
+            # b / a is larger. If an a_k is 0, position k is always clicked, and all lists are best.
             unclicked = 1.0 - χ * irrelevant
             weights = np.divide(weights, unclicked, out=np.zeros_like(χ), where=unclicked > 0)
-        # The reward clicks also has the term Σ χ ε⁻, which does not depend on the list.
+        # For clicks, the reward also has the term Σ χ ε⁻, which does not depend on the list.
         return match(weights[:cutoff])
 
     def _click_bounds(self) -> NDArray[np.float64]:
@@ -164,11 +164,11 @@ class TrustBiasModel(ClickModel):
 
 
 def standard_trust(n_positions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The click probabilities of simulations with trust bias, ε⁺_k = 1 - (min(k, 20) + 1)/100 and
-    ε⁻_k = 0.65/min(k, 10).
+    """Return the trust parameters that published simulations of trust bias use, ε⁺_k = 1 - (min(k,
+    20) + 1)/100 and ε⁻_k = 0.65/min(k, 10).
 
     Args:
-        n_positions: K.
+        n_positions: K, the number of positions.
 
     Returns:
         ``(K,)`` ε⁺ and ``(K,)`` ε⁻ for the positions k = 1..K.

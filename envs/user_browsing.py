@@ -1,4 +1,4 @@
-"""The user browsing model."""
+"""The user browsing model (UBM): its parameters, its kernels, and the class `UserBrowsingModel`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from .task import CLICKS
 
 class Parameters(NamedTuple):
     attraction: NDArray[np.float64]  # α, (L,)
-    examination: NDArray[np.float64]  # γ, (K, K): position, and last click counted from 1; 0: none
+    # γ, (K, K), with a row for each position. Column 0 is for no click yet, and column j is for a
+    # last click at the j-th position.
+    examination: NDArray[np.float64]
 
 
 @kernel
 def sample(parameters, ranking, uniforms, clicks, examined):
-    last = 0  # k' of the last click, counted from 1; 0 before any
+    last = 0  # the position k' of the last click, counted from 1; 0 before the first click
     for k in range(len(ranking)):
         examination = parameters.examination[k, last]
         examined[k] = uniforms[k] < examination
@@ -32,7 +34,7 @@ def sample(parameters, ranking, uniforms, clicks, examined):
 
 @kernel
 def marginals(parameters, ranking, examination, clicks, scratch):
-    # Forward recursion: scratch[j] is the probability that the last click above k was at j.
+    # In this forward recursion, scratch[j] is the probability that the last click above k was at j.
     scratch[0] = 1.0
     for k in range(len(ranking)):
         attraction = parameters.attraction[ranking[k]]
@@ -88,13 +90,13 @@ class UserBrowsingModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        examination: ``(K, K)`` probabilities γ_{k,k'}. Row ``k`` (from 0) is the position. Column 0
-            means that there was no click yet, column ``j`` that the last click was at the j-th
-            position (counted from 1). Row ``k`` uses columns ``0..k``; the rest is ignored and
+        examination: ``(K, K)`` probabilities γ_{k,k'}. The row is the position, counted from 0.
+            Column 0 is for no click yet, and column ``j`` is for a last click at the j-th position,
+            counted from 1. Row ``k`` uses the columns ``0..k``; the other entries are ignored and
             stored as 0.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter, the entry and what was
+        ValueError: an argument is invalid; the message names the parameter, the entry and what was
             expected.
 
     Source:
@@ -131,15 +133,15 @@ class UserBrowsingModel(ClickModel):
 
     @property
     def examination(self) -> NDArray[np.float64]:
-        """Examination probability by position and last click, ``(K, K)``."""
+        """``(K, K)`` examination probability by position and last click."""
         return self.parameters.examination
 
     def browsing_weights(self) -> NDArray[np.float64]:
-        """The examination probabilities."""
+        """Return the examination probabilities by position and last click, ``(K, K)``."""
         return self.examination
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # Clicks: a click changes the examination below it, so no sorting rule is optimal.
+        # For clicks, no sorting rule is optimal, because a click changes the examination below it.
         return None if reward == CLICKS else match(self.examination[:cutoff, 0])
 
     def _examination_bounds(self) -> NDArray[np.float64]:

@@ -1,4 +1,6 @@
-"""Base class of simulated users: of click models, and of all others that environments simulate."""
+"""Base class `UserModel` of everything that environments can simulate: click models, users who
+change, users who see new candidates in every session, and stateful users.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,16 @@ from .task import REWARDS, Task
 
 
 class UserModel(ABC):
-    """Base class of simulated users, from which environments are built.
+    """Base class of simulated users, on which environments are built.
 
-    Subclasses are click models, sequences of click models, models with other candidates in every
+    Subclasses are click models, sequences of click models, models with new candidates in every
     session, and stateful users.
 
     Attributes:
         n_positions: K, the length of a list.
-        rewards: the rewards that are defined for these users.
-        default_reward: the default reward of a session.
-        starts: the first step of each of their `tasks`, counted from 0.
+        rewards: the names of the rewards that these users define.
+        default_reward: the reward that an environment uses by default.
+        starts: the first step of each task that `tasks` returns, counted from 0.
     """
 
     n_positions: int
@@ -32,34 +34,38 @@ class UserModel(ABC):
     starts: Sequence[int] = (0,)
     default_reward: str = "clicks"
     title: ClassVar[str] = "simulated users"
-    """The name in words, such as ``"position-based model"``."""
+    """The name of these users in words, such as ``"position-based model"``."""
     behaviour: ClassVar[str] = ""
-    """How users click: the middle of a sentence, for tables."""
+    """A clause for tables that describes how users click, without capital letter or full stop."""
     paper: ClassVar[str] = ""
-    """A short reference to the paper of the model."""
+    """A short reference to the paper that introduced these users, such as
+    ``"Craswell et al. 2008"``.
+    """
     bibtex_keys: ClassVar[Sequence[str]] = ()
-    """The keys of its papers in ``references.bib``, for ``clickgym report --bib``."""
+    """The keys, in ``references.bib``, of the papers that ``clickgym report --bib`` lists."""
     max_episode_steps: ClassVar[int | None] = 1000
-    """The number of sessions after which an id truncates an episode; None for never."""
+    """The number of sessions after which a registered environment truncates an episode; None if it
+    never does.
+    """
     default_instance: ClassVar[str | None] = None
     """The name of the default instance; None if an instance or parameters are required."""
     iid_sessions: ClassVar[bool] = False
-    """Whether all sessions of a task are alike, that is, none has other items or another state."""
+    """Whether all sessions of a task are alike: the items and the users' state never change."""
     may_leave: ClassVar[bool] = False
-    """Whether users have a state, and leave at the end of an episode (``terminated``)."""
+    """Whether users leave at the end of an episode, which environments report as ``terminated``."""
     discount: float = 1.0
-    """The discount γ for learners that train on users who may leave; 1 if all sessions of a user
-    count equally.
+    """The discount γ for RL algorithms that train on users who may leave; 1 if all sessions of a
+    user count equally.
     """
     n_queries: int = 1
-    """Q, the number of queries, of which an episode plays one; the seed of a stream determines the
-    first query.
+    """Q, the number of queries. An episode uses one query; a stream's seed determines the first
+    query.
     """
     n_sessions: int | None = None
-    """The number of sessions after which users leave, if it is fixed."""
+    """The number of sessions after which users leave; None if this number is not fixed."""
 
     classes: ClassVar[dict[str, type[UserModel]]] = {}
-    """The classes by their names in files."""
+    """All classes of users, by their names in files."""
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -68,12 +74,12 @@ class UserModel(ABC):
 
     @classmethod
     def name(cls) -> str:
-        """The name in files: the short name, or that of the class if it has none."""
+        """Return the name of these users in files: the short name, or otherwise the class name."""
         return getattr(cls, "short", cls.__name__)
 
     @classmethod
     def about(cls) -> str:
-        """Return a description in one line: title, name and behaviour."""
+        """Return a one-line description that consists of title, name and behaviour."""
         title = f"{cls.title} ({cls.name()})"
         return f"{title}: {cls.behaviour}" if cls.behaviour else title
 
@@ -84,76 +90,82 @@ class UserModel(ABC):
 
     @property
     def n_uniforms(self) -> int:
-        """The number of uniform random numbers of a session: K, unless a subclass overrides it."""
+        """The number of uniform random numbers that a session needs: K, unless a subclass overrides
+        this property.
+        """
         return self.n_positions
 
     @property
     def kind(self) -> str:
-        """The name of these users in instances: the class, and the click model on which it is
-        based.
+        """The name of these users in instances, made of their class and, if they contain click
+        models, the names of these models.
         """
         return self.name()
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return a description as plain lists and numbers for JSON; `from_dict` reads it."""
+        """Return a description of the users in plain lists and numbers, which JSON can store and
+        `from_dict` can read.
+        """
 
     @abstractmethod
     def with_positions(self, n_positions: int) -> UserModel:
         """Return the same users with only their first ``n_positions`` positions."""
 
     def relabelled(self, order: NDArray[np.int64]) -> UserModel:
-        """Return the same users and items with other item ids.
+        """Return the same users and items, but with the item ids permuted.
 
         Args:
-            order: ``(L,)`` for each new id the old id.
+            order: ``(L,)`` the old id of each new id.
 
         Raises:
             ValueError: ``order`` is not a permutation of the ids, or candidates change from session
                 to session.
         """
         raise ValueError(
-            f"the items of a {type(self).__name__} cannot be shuffled: candidates change every "
-            "session"
+            f"the items of a {type(self).__name__} cannot be shuffled, because the candidates "
+            "change in every session"
         )
 
     @abstractmethod
     def tasks(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Sequence[Task]:
-        """Return the tasks of an environment, one for each of ``starts``: they know the best list
-        and the observation.
+        """Return the tasks that simulate these users in an environment, one for each entry of
+        ``starts``.
 
         Args:
-            reward, cutoff: as in `ClickEnv`.
-            reference: the list against which regret is measured; by default, the optimal list.
+            reward: the name of the reward.
+            cutoff: the number of positions, from the top, that count; None for all positions.
+            reference: ``(K,)`` the list against which regret is measured; None for the best list.
         """
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """Return knowledge that a paper assumes, or None if these users do not have it. Apart from
-        sizes, agents get no other knowledge.
+        """Return what a paper assumes that an agent knows about the users; None if these users
+        cannot provide this knowledge. Agents learn nothing else about the users, except sizes.
 
         Args:
-            source: one of the sources that `Agent.requires` lists.
-            production: the items in the order of the production list, if there is one.
+            source: the kind of knowledge, one of the sources that `Agent.requires` lists.
+            production: ``(L,)`` all items in the order of the production list; None without a
+                production list.
         """
         return None
 
     def click_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64] | None:
         """Return the exact probability that each position of ``ranking`` is clicked, ``(K,)``; None
-        if it is not known, or not the same in every session.
+        if the probabilities are unknown or differ between sessions.
         """
         return None
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> Any:
-        """Build users from a description that `to_dict` returned, or that was written by hand.
+        """Create users from a description that `to_dict` returned or that you wrote by hand.
 
         Args:
-            description: ``{"model": name, <its parameters>}``; the name of a click model is its
-                short name. To use your own click model, import its module first.
+            description: ``{"model": name, ...}`` with the parameters of the model; the name of a
+                click model is its short name. To use your own click model, import its module first.
 
         Raises:
-            ValueError: an unknown model, or an invalid parameter.
-            TypeError: a missing or unknown parameter.
+            ValueError: the model is unknown, or a parameter is invalid.
+            TypeError: a parameter is missing or unknown.
 
         Example:
             >>> from clickgym.envs import ClickModel
@@ -163,19 +175,19 @@ class UserModel(ABC):
             0.5
         """
         if not isinstance(description, Mapping) or "model" not in description:
-            raise ValueError("a click model is described by a JSON object with a key 'model'")
+            raise ValueError("a click model's description must be a dict with the key 'model'")
         parameters = dict(description)
         name = parameters.pop("model")
         return user_model_class(name)(**parameters)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
-        """Check a reward and a cutoff; return the kernels' code of the reward and the number of
-        counted positions.
+        """Check a reward and a cutoff; return the reward's index in `REWARDS` and the number of
+        positions that count.
         """
         check_choice("reward", reward, REWARDS)
         code = REWARDS.index(reward)
         if reward not in self.rewards:
-            has = f"it has {', '.join(self.rewards)}"
+            has = f"it defines {', '.join(self.rewards)}"
             raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; {has}")
         if cutoff is None:
             return code, self.n_positions
@@ -187,12 +199,14 @@ class UserModel(ABC):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
 
-    def __hash__(self) -> int:  # made of what is quick to compute; equal users have equal hashes
+    def __hash__(self) -> int:  # quick, because to_dict would be slow
         return hash((type(self), self.n_items, self.n_positions))
 
 
 def user_model_from(name: str, model: Any) -> Any:
-    """Return ``model``, or the users that a ``to_dict()`` describes. Errors name the argument."""
+    """Return ``model``, or the users that it describes if it is the ``to_dict()`` of users. Errors
+    call the argument ``name``.
+    """
     if isinstance(model, UserModel):
         return model
     try:
@@ -202,20 +216,20 @@ def user_model_from(name: str, model: Any) -> Any:
 
 
 def user_model_class(name: str, *, imports: bool = False) -> type[UserModel]:
-    """Return the class of users of a name: a click model's short name, or the name of another class
-    of the package.
+    """Return the subclass of `UserModel` with a given name.
 
     Args:
-        name: the name as in a file, which cannot name a module.
-        imports: whether it may also be ``"module:Class"``, which is imported.
+        name: the short name of a click model, or the name of another class of users.
+        imports: whether ``name`` may also be ``"module:Class"``, which imports the module; by
+            default False, because names in files must not import modules.
 
     Raises:
-        ValueError: no class has this name.
+        ValueError: no class of users has this name.
     """
     if imports and ":" in str(name):
         model_class = getattr(module_of("click model", name), name.partition(":")[2], None)
         if not isinstance(model_class, type) or not issubclass(model_class, UserModel):
-            raise ValueError(f"click model {name!r}: its module has no such subclass of ClickModel")
+            raise ValueError(f"click model {name!r}: the module has no such subclass of ClickModel")
         return model_class
     if name not in UserModel.classes:
         raise ValueError(unknown_message("click model", name, UserModel.classes))

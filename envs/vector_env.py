@@ -1,4 +1,6 @@
-"""The environment of simulated users, with many streams of sessions at once."""
+"""The vector environment `ClickVectorEnv`, in which each step shows one list on each of many
+streams of sessions.
+"""
 
 from __future__ import annotations
 
@@ -26,31 +28,30 @@ ALL = slice(None)
 
 
 class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
-    """Vector environment: ``num_envs`` independent streams of sessions, stepped together in
-    compiled code.
+    """Vector environment of ``num_envs`` independent streams of sessions, which compiled code steps
+    together.
 
     Each stream has the same probabilities as a `ClickEnv` with the same time limit, but not the
-    same random numbers: for the same seed, the ``"sync"`` mode of ``gym.make_vec``, which steps
-    environments one by one, gives other streams. As in `ClickEnv`, an episode continues its stream
-    unless `reset` gets a seed. All streams are truncated together, except with stateful users: the
-    episode of each user ends separately.
+    same random numbers: with the same seed, the ``"sync"`` mode of ``gym.make_vec``, which steps
+    environments one by one, draws different sessions. A new episode continues its stream unless
+    `reset` gets a seed, as in `ClickEnv`. All streams are truncated together, except with stateful
+    users, whose episodes end separately.
 
     Args:
-        model, reward, cutoff, instance, form, n_positions, reference, **parameters: as in
-            `ClickEnv`.
+        model, reward, cutoff, instance, form, n_positions, reference, **parameters: see `ClickEnv`.
         render_mode: None; to render, use ``gym.make_vec(..., vectorization_mode="sync")``, which
             steps environments one by one.
-        num_envs: B, the number of streams.
-        max_episode_steps: the number of sessions after which an episode is truncated; None or -1
-            for never.
-        autoreset_mode: how an episode that ended is reset: ``AutoresetMode.NEXT_STEP`` (the next
-            ``step`` ignores the actions of these streams, and resets them) or
-            ``AutoresetMode.SAME_STEP`` (the same ``step`` returns the first observation of the new
-            episode, and the last one as ``final_obs``).
+        num_envs: B, the number of streams; by default 1.
+        max_episode_steps: the number of sessions after which an episode is truncated; by default,
+            or if -1, episodes are not truncated.
+        autoreset_mode: what happens after an episode has ended. With ``AutoresetMode.NEXT_STEP``,
+            the default, the next ``step`` resets the stream and ignores its action. With
+            ``AutoresetMode.SAME_STEP``, the same ``step`` returns the first observation of the new
+            episode, and the last observation of the old episode as ``final_obs``.
 
     Raises:
-        ValueError, TypeError: as in `ClickEnv`; ``num_envs`` or ``max_episode_steps`` is not a
-            positive integer.
+        ValueError, TypeError: an argument is invalid (see `ClickEnv`), or ``num_envs`` or
+            ``max_episode_steps`` is not a positive integer.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -67,7 +68,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     single_action_space: RankedList
     action_space: RankedList
     _all_ended: bool
-    """With NEXT_STEP: whether the next step resets all streams."""
+    """Whether the next step resets all streams; used only with the autoreset mode NEXT_STEP."""
 
     def __init__(
         self,
@@ -87,8 +88,10 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     ) -> None:
         if render_mode is not None:
             sync = "vectorization_mode='sync'"
-            raise ValueError(f"render_mode is {render_mode!r}; expected None, or {sync}")
-        if max_episode_steps == -1:  # Gymnasium's word for no limit
+            raise ValueError(
+                f"render_mode is {render_mode!r}; expected None; to render, pass {sync}"
+            )
+        if max_episode_steps == -1:  # Gymnasium's value for no limit
             max_episode_steps = None
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)
@@ -112,20 +115,22 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, Infos]:
-        """Start an episode on all streams. With a seed, or at the first reset, start new streams.
+        """Start an episode on all streams. If a seed is given, or at the first reset, also start
+        new streams of sessions.
 
         Args:
             seed: one integer that seeds all streams; None continues the current streams.
-            options: None or empty; an environment has none.
+            options: None or empty, because the environment has no options.
 
         Returns:
-            The observations: ``(B, K)`` zeros, or a dict with ``clicks`` and ``features`` ``(B, L,
-            d)`` or ``state`` ``(B,)``. And infos with ``optimal_ranking`` ``(B, K)`` and
-            ``optimal_reward`` ``(B,)``; if candidates change also with ``next_user`` ``(B,)``
-            and ``next_candidates`` ``(B, L)``, as in `ClickEnv.step`.
+            The observations, which are ``(B, K)`` zeros, or a dict with ``clicks`` and ``features``
+            ``(B, L, d)`` or ``state`` ``(B,)``; and infos with ``optimal_ranking`` ``(B, K)`` and
+            ``optimal_reward`` ``(B,)``. If candidates change, the infos also contain ``next_user``
+            ``(B,)`` and ``next_candidates`` ``(B, L)`` (see `ClickEnv.step`).
 
         Raises:
-            ValueError: options such as a ``reset_mask``; all streams start together.
+            ValueError: ``options`` is not empty; a ``reset_mask`` is not supported, because all
+                streams restart together.
         """
         self._restart(seed, options)
         self._reset_steps()
@@ -138,31 +143,31 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """Show one list on each stream.
 
         Args:
-            actions: ``(B, K)`` integers, K item ids in each row, as in `ClickEnv.step`; with
-                ``NEXT_STEP`` the rows of streams that ended with the last step are ignored.
+            actions: ``(B, K)`` item ids, one list in each row (see `ClickEnv.step`); with
+                ``NEXT_STEP``, the rows of streams whose episode ended in the last step are ignored.
 
         Returns:
-            Observations (clicks ``(B, K)``, or a dict), rewards, terminations and truncations
-            ``(B,)``, and infos with the lists shown, ``ranking`` ``(B, K)``, and with the arrays
-            ``expected_reward``, ``regret`` and ``optimal_reward`` ``(B,)`` (with masks, as in
-            Gymnasium's vector environments). If candidates change also ``next_user`` ``(B,)`` and
-            ``next_candidates`` ``(B, L)``, as in `ClickEnv.step`. A stream that is only reset
-            (``NEXT_STEP``) shows no list: the mask ``_ranking`` is False there, or the infos have
-            no ``ranking``. With ``SAME_STEP`` the last list of an episode is in ``final_info``.
+            Observations (clicks ``(B, K)``, or a dict), rewards ``(B,)``, terminations ``(B,)``,
+            truncations ``(B,)``, and infos. The infos contain the lists shown, ``ranking``
+            ``(B, K)``, and the arrays ``expected_reward``, ``regret`` and ``optimal_reward``
+            ``(B,)``, each with a mask, as in Gymnasium's vector environments. If candidates change,
+            the infos also contain ``next_user`` ``(B,)`` and ``next_candidates`` ``(B, L)`` (see
+            `ClickEnv.step`). A stream that is only reset (``NEXT_STEP``) shows no list: its entry
+            in the mask ``_ranking`` is False, or the infos contain no ``ranking`` at all. With
+            ``SAME_STEP``, the last list of an episode is in ``final_info``.
 
         Raises:
-            ValueError, TypeError: a bad list; the message names the stream, the position and the
-                fault.
-            SessionError: as in `ClickEnv.step`.
-            gymnasium.error.ResetNeeded: before the first `reset`.
+            ValueError, TypeError: a list is invalid; the message says what was expected.
+            SessionError: the click model raised an error (see `ClickEnv.step`).
+            gymnasium.error.ResetNeeded: `reset` has not been called yet.
         """
         if not self._is_open:
             raise gym.error.ResetNeeded("call reset() before the first step()")
-        if self._all_ended:  # NEXT_STEP: this call is the reset
+        if self._all_ended:  # NEXT_STEP: this call only resets the streams
             observations, infos = self.reset()
             no_stream = ~self._all_streams
             return observations, np.zeros(self.num_envs), no_stream, no_stream.copy(), infos
-        restarting = None  # the streams on which this call starts an episode, if any
+        restarting = None  # a mask of the streams on which this call starts an episode, if any
         if self.model.may_leave and self._batch.begins.any():
             restarting = self._batch.begins.copy()
         clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
@@ -180,8 +185,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return observations, rewards, terminated, truncated, infos
 
     def _lists_of(self, actions: Any, inactive: Masks | None) -> NDArray[np.int64]:
-        """Return the actions as a new array of lists, whose items are not checked yet. Rows that
-        are ignored become 0; if all rows are ignored, the actions are not read.
+        """Return the actions as a new int64 array of lists, after checking the shape and the dtype
+        but not the items. The rows of ``inactive`` streams become 0; if all streams are inactive,
+        the actions are not read.
         """
         if inactive is not None and inactive.all():
             return np.zeros(self._shape, np.int64)
@@ -201,22 +207,22 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     def _simulate(
         self, rankings: NDArray[np.int64]
     ) -> tuple[NDArray[np.int8], NDArray[np.float64], Infos]:
-        """Simulate a session of every stream, and draw the next one; a stream whose user has left
-        gets a new user instead.
+        """Simulate a session on every stream, and draw the next session; a stream whose user has
+        left gets a new user instead.
 
         Args:
-            rankings: ``(B, K)`` lists; those of streams whose users have left are ignored.
+            rankings: ``(B, K)`` lists; the lists of streams whose users have left are ignored.
 
         Returns:
-            The clicks, the rewards, and the infos.
+            The clicks ``(B, K)``, the rewards ``(B,)``, and the infos.
         """
         batch = self._batch
         batch.rankings[:] = rankings
-        sessions = self.num_envs - int(np.count_nonzero(batch.begins))  # not of users who have left
-        if not self._play(batch_step, batch):  # nothing was drawn
+        sessions = self.num_envs - int(np.count_nonzero(batch.begins))  # others only get a new user
+        if not self._play(batch_step, batch):  # the kernel rejected a list, and has drawn nothing
             return self._simulate(self._shown_for(rankings))
         self._count(1, sessions)
-        infos = {  # what the caller gets is new at every step
+        infos = {  # new arrays at every step, because the caller may keep them
             "ranking": rankings,
             "expected_reward": batch.expectation.copy(),
             "regret": batch.optimum - batch.expectation,
@@ -225,8 +231,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return batch.clicks.copy(), batch.realised.copy(), infos
 
     def _shown_for(self, rankings: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the lists that are shown if some of the given lists are bad; lists of streams
-        whose users have left are ignored.
+        """Return the lists with repeated items replaced (see `without_repeats`), except the lists
+        of streams whose users have left, which are ignored.
 
         Raises:
             ValueError: an item is out of range; the message names its stream and position.
@@ -237,8 +243,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return rankings
 
     def _ends(self, restarting: Masks | None) -> tuple[Masks, Masks, bool]:
-        """Count a session of every stream; return ``(B,)`` terminations, ``(B,)`` truncations, and
-        whether any episode has ended.
+        """Count a session of every stream that showed a list; return the terminations ``(B,)``, the
+        truncations ``(B,)``, and whether any episode has ended.
         """
         all_streams = self._all_streams
         if not self.model.may_leave:
@@ -249,15 +255,16 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         terminated = begins.copy()
         self._episode_steps += all_streams if restarting is None else ~restarting
         truncated = self._episode_steps == self.max_episode_steps
-        begins |= truncated  # draw a new user, as for one who has left
+        begins |= truncated  # replace the user, as if the user had left
         self._episode_steps[begins] = 0
         return terminated, truncated, bool(begins.any())
 
     def _start_next(
         self, ended: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos
     ) -> tuple[Any, Infos]:
-        """With ``SAME_STEP``: start the next episodes; return their first observations, and infos
-        with the last observations.
+        """Start new episodes on the streams whose episode ``ended``, for ``SAME_STEP``. Return the
+        first observations of the new episodes, and infos with the last observations of the old
+        episodes.
         """
         final_obs = np.full(self.num_envs, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):
@@ -277,33 +284,33 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return observations, finals | _merge_infos(others, self._reset_infos(ended))
 
     def _reset_infos(self, streams: Masks) -> Infos:
-        """Return the infos of a reset of some streams."""
+        """Return the infos of a reset of the streams selected by the mask ``streams``, ``(B,)``."""
         best, optimum = self.task.best(self.state), self.state.optimum.copy()
         infos = {"optimal_ranking": best, "optimal_reward": optimum}
         return _add_masks(streams, infos | self.task.info(self.state, ALL))
 
     def _reset_steps(self) -> None:
-        """Count the sessions of the episodes from 0."""
+        """Set the number of sessions in the current episodes to 0."""
         self._batch.begins.fill(False)
         self._episode_steps = np.zeros(self.num_envs, np.int64) if self.model.may_leave else 0
         self._all_ended = False
 
 
 def _add_masks(streams: Masks, infos: Infos) -> Infos:
-    """Return infos with a mask of the streams that have them, as in Gymnasium's vector
-    environments.
+    """Return infos with a mask for each entry, as Gymnasium's vector environments do. The masks are
+    True on the given streams.
     """
     mask = streams.copy()
     return infos | {f"_{name}": mask for name in infos}
 
 
 def _restrict_masks(infos: Mapping[str, Any], streams: Masks) -> Infos:
-    """Return infos with their masks restricted to some streams."""
+    """Return only the masks of infos, set to False except on the given streams."""
     return {name: mask & streams for name, mask in infos.items() if name.startswith("_")}
 
 
 def _merge_infos(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
-    """Return the merged infos of some streams and of others."""
+    """Return the infos of two disjoint sets of streams, merged."""
     merged = {**infos, **others}
     for name in infos.keys() & others.keys():
         first, second = infos[name], others[name]
@@ -317,11 +324,14 @@ def _merge_infos(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
 def read_step(
     observations: Any, infos: dict[str, Any]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int8], dict[str, Any]]:
-    """Return which streams played a session in a step of a `ClickVectorEnv`, ``(B,)``, their clicks
-    ``(B, K)``, and the infos with ``ranking``, ``regret`` and ``expected_reward``.
+    """Return the sessions that a step of a `ClickVectorEnv` simulated.
+
+    Returns:
+        A mask ``(B,)`` of the streams that showed a list, the clicks ``(B, K)``, and infos with
+        ``ranking``, ``regret`` and ``expected_reward``.
     """
     clicks, final = clicks_of(observations), infos.get("final_info")
-    if final is None:  # with NEXT_STEP, some streams may only be reset
+    if final is None:  # with NEXT_STEP, a stream may be reset without a session
         return infos.get("_regret", np.zeros(len(clicks), np.bool_)), clicks, infos
     clicks = clicks.copy()
     for b in np.flatnonzero(infos["_final_obs"]):

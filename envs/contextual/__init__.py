@@ -1,5 +1,5 @@
 """Click models with new candidates in every session.
 
-In the order of reading: `model` defines who clicks; `task` draws sessions in compiled code;
-`features` computes products of features.
+Read the modules in this order: `model` defines the users, `task` draws their sessions in compiled
+code, and `features` computes products of features.
 """

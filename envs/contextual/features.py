@@ -1,11 +1,11 @@
-"""Features of a candidate, and products of them as further features.
+"""Functions for the features of candidates: products of features as additional features, and norms.
 
-A candidate of user u and item v has the features ``[U(u), V(v)]``. With products, its first feature
-is a constant c, and each product of two features is divided by c, so that all features are c times
-``[1, u, v, u_a v_b, ...]``.
+The candidate for user u and item v has the features ``[U(u), V(v)]``. With products, the first
+feature is a constant c, and each product of two features is divided by c. All features are then c
+times ``[1, u, v, u_a v_b, ...]``.
 
-⚠ One number c scales all candidates. A separate scale for each candidate would give all candidates
-the same norm, and hide the information in the norm.
+⚠ The same number c scales all candidates. A separate scale for each candidate would give all
+candidates the same norm, and would hide the information in the norm.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 ROWS = 4096
-"""The number of rows that are processed at once."""
+"""The number of rows that are converted to double precision at once, to save memory."""
 INTERACTIONS = ("products", "outer")
-"""The kinds of products: of features at the same place (u∘v), or of all pairs (u ⊗ v)."""
+"""The kinds of interactions: products of features with the same index (u∘v), or products of all
+pairs (u ⊗ v).
+"""
 
 
 def interaction_pairs(kind: str, first: ArrayLike, second: ArrayLike) -> NDArray[np.int64]:
-    """Return the ``(P, 2)`` pairs of features whose products are further features.
+    """Return the pairs of features whose products are additional features, ``(P, 2)`` indices.
 
     Args:
         kind: one of `INTERACTIONS`; any other value gives no pairs.
-        first, second: the indices of the features u and v among all features.
+        first: the indices of the user's features u among all features.
+        second: the indices of the item's features v among all features.
 
     Example:
         >>> interaction_pairs("outer", [1, 2], [3, 4]).tolist()
@@ -38,7 +41,7 @@ def interaction_pairs(kind: str, first: ArrayLike, second: ArrayLike) -> NDArray
         if len(first) != len(second):
             sizes = f"{len(first)} and {len(second)}"
             raise ValueError(
-                "products require equally many features of users and of items, but the numbers "
+                "products require the same number of features for users and items, but the numbers "
                 f"are {sizes}"
             )
         return np.column_stack([first, second])
@@ -48,7 +51,11 @@ def interaction_pairs(kind: str, first: ArrayLike, second: ArrayLike) -> NDArray
 
 
 def with_products(features: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return ``(n, d)`` features, followed by the products of P pairs: ``(n, d + P)``.
+    """Return the features with the products of P pairs appended, ``(n, d + P)``.
+
+    Args:
+        features: ``(n, d)`` features, the first of which is the constant c.
+        pairs: ``(P, 2)`` the result of `interaction_pairs`.
 
     Example:
         >>> with_products(np.array([[0.5, 0.2, 0.1]]), np.array([[1, 2]]))
@@ -61,8 +68,8 @@ def with_products(features: NDArray[np.float64], pairs: NDArray[np.int64]) -> ND
 
 
 def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the squared norms ``(n,)`` of rows, in double precision, without a full copy of a
-    float32 array.
+    """Return the squared norm of each row in double precision, ``(n,)``, without converting a whole
+    float32 array at once.
     """
     parts = [rows[first : first + ROWS] for first in range(0, len(rows), ROWS)]
     return np.concatenate([(part.astype(np.float64) ** 2).sum(axis=1) for part in parts])
@@ -74,12 +81,13 @@ def largest_norm(
     pairs: NDArray[np.int64],
     candidates: Sequence[NDArray[np.int64]] | None = None,
 ) -> float:
-    """Return the largest norm of the features, products included, of all users and candidates.
+    """Return the largest norm of a candidate's features, including products, over all users and
+    their candidates.
 
     Args:
-        users, items: ``(M, d_u)`` and ``(N, d_v)`` features.
-        pairs: as returned by `interaction_pairs`.
-        candidates: for each user the numbers of its items; None: all items.
+        users, items: ``(M, d_u)`` features of the users and ``(N, d_v)`` features of the items.
+        pairs: ``(P, 2)`` the result of `interaction_pairs`.
+        candidates: for each user, the numbers of the possible candidates; by default, all items.
 
     Example:
         >>> largest_norm(np.ones((1, 2)), np.array([[0.0], [1.0]]), np.array([[1, 2]]))

@@ -1,6 +1,6 @@
-"""Click models with new candidates in every session.
+"""The class `ContextualModel` of users who see new candidates in every session.
 
-Further letters: d features, M users, N items in the pool from which L candidates are drawn.
+Additional letters: d features, M users, and N items in the pool from which L candidates are drawn.
 """
 
 from __future__ import annotations
@@ -20,56 +20,58 @@ from .features import largest_norm, squared_norms
 from .task import CandidateTask, Pool
 
 ROUNDING = 1e-9
-"""Tolerance for sums that should not exceed a bound."""
+"""The tolerance for norms and attractions that may exceed their bounds by rounding errors."""
 
 
 class ContextualModel(UserModel):
-    """Users who follow a click model and see new candidates with features in every session.
+    """Users who follow a click model, and see new candidates with features in every session.
 
-    Each session belongs to one of M users, all with the same probability. The L candidates for user
-    i are drawn at random from the items listed for this user, such as the documents of a query or
-    the films that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users examine
-    positions as in the base model.
+    The user of each session is one of M users, drawn with equal probabilities. The L candidates for
+    user i are drawn at random from the items listed for this user, such as the documents of a query
+    or the films that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users
+    examine positions in the same way as users of the base model.
 
     Click law:
-        In session t candidate j has the features x = [U(i_t), V(j)], and the attraction α(i_t, j),
-        or, with ``theta``,
+        In session t, candidate j has the features x = [U(i_t), V(j)] and the attraction α(i_t, j).
+        With ``theta``, the attraction is
 
         ::
 
             α_t(j) = θᵀ x_{t,j}
 
-        Users then examine and click as users of the base model with these attractions.
+        With these attractions, users examine and click like users of the base model.
 
     Args:
-        base: the click model of the users, or its ``to_dict()``. Only its number L of items
-            matters, because all its item parameters are replaced in every session.
+        base: the click model of the users, or its ``to_dict()``. The values of its item parameters
+            do not matter, only their number L, because they are replaced in every session.
         items: ``(N, d_v)`` V, the features of the items. A float32 array stays float32, and is not
-            copied if it is read-only, so large sets need little memory.
+            copied if it is read-only, so large data sets need little memory.
         attraction: for each user, the attraction probabilities of the user's candidates.
         users: ``(M, d_u)`` U, the features of the users; by default, users have no features.
-        candidates: for each user, the numbers of the possible candidates: distinct, at least L; by
-            default all N items.
+        candidates: for each user, the numbers of the possible candidates, distinct and at least L;
+            by default, all N items.
         theta: ``(d,)`` θ*, with the entries for user features first; pass ``theta`` instead of
             ``attraction``.
-        interactions: ``(Q, 2)`` pairs (a, b) of indices into ``[U(i), V(j)]``, whose products are
+        interactions: ``(Q, 2)`` pairs (a, b) of indices into ``[U(i), V(j)]``. Their products are
             additional features: agents see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0``
-            for the q-th pair. The first feature x_0 must be the same positive number for all.
-            Clicks and attractions do not change. Products are computed in every session.
-        gain: ``(N,)`` the gain of each item in the metric ``ndcg@k``, from 0, such as ``2^grade -
-            1``; by default its attraction. Neither clicks nor regret depend on it.
+            for the q-th pair. The first feature x_0 must be the same positive number for all
+            candidates. Interactions do not change attractions or clicks. They are computed in every
+            session.
+        gain: ``(N,)`` the gain of each item in the metric ``ndcg@k``, at least 0, such as
+            ``2^grade - 1``; by default, the item's attraction. The gain has no influence on clicks
+            and regret.
         held_out: for each held-out query, the numbers of its items. The metric ``held_out_ndcg@k``
-            ranks these items by their features and requires their ``gain``.
-        **others: ``(N,)`` the other item parameters of the base model, such as the satisfaction of
+            ranks these items by their features, and requires ``gain``.
+        **others: ``(N,)`` the other item parameters of the base model, such as the satisfaction in
             a dynamic Bayesian network model.
 
     Attributes:
-        mean: the click model of a session in which all candidates equal the mean candidate. `at`
-            returns the click model of any particular session.
+        mean: the click model of a session in which all candidates equal the mean candidate. For the
+            click model of a particular session, call `at`.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter and what was expected;
-            ``‖x‖₂ ≤ 1`` and attractions in [0, 1] must hold for all candidates.
+        ValueError: an argument is invalid, the features of a candidate have a norm ``‖x‖₂ > 1``, or
+            an attraction is not in [0, 1]; the message names the parameter and what was expected.
 
     Source:
         He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online
@@ -105,22 +107,22 @@ class ContextualModel(UserModel):
         self.n_positions, self.rewards = self.base.n_positions, self.base.rewards
         self._check_item_parameters(others)
 
-        # Users, items, and the candidates of each user.
+        # Check the users, the items, and the candidates of each user.
         self.items = _features(items)
         self.users = None if users is None else as_numbers("users", users, (None, None))
         self._names_all = candidates is None
         self.candidates = self._candidates_of_users(candidates)
         n_users, n_items = len(self.candidates), len(self.items)
 
-        # The entries of the pool. Users with neither candidates nor attractions of their own share
-        # them: one for each item, instead of one for each pair.
+        # Lay out the entries of the pool. Users without individual candidates and attractions share
+        # one entry for each item, which saves an entry for each pair of user and item.
         shares_entries = candidates is None and attraction is None
         lists = self.candidates[:1] if shares_entries else self.candidates
         sizes = np.array([len(row) for row in lists])
         starts = np.cumsum(sizes) - sizes
         entries = np.concatenate(lists)
 
-        # Features.
+        # Check the features and their products.
         user_features = np.zeros((n_users, 0)) if self.users is None else self.users
         width = user_features.shape[1] + self.items.shape[1]
         pairs = np.zeros((0, 2), np.int64) if interactions is None else interactions
@@ -129,7 +131,7 @@ class ContextualModel(UserModel):
         ).copy()
         self._check_norms(user_features, entries, starts)
 
-        # Attraction and the other item parameters of the entries.
+        # Compute the attractions and the other item parameters of the entries.
         self.theta = None if theta is None else as_numbers("theta", theta, (width,))
         if self.theta is not None and attraction is None:
             user_attraction, entry_attraction = _linear_attraction(
@@ -139,14 +141,14 @@ class ContextualModel(UserModel):
             user_attraction = np.zeros(n_users)
             entry_attraction = _given_attraction(attraction, sizes)
         else:
-            raise ValueError("pass either attraction=... or theta=..., and only one of them")
+            raise ValueError("expected exactly one of the arguments attraction and theta")
         self.others = {
             name: probabilities(name, others[name], (n_items,))
             for name in self.base.item_parameters()[1:]
         }
         other_values = [row[entries] for row in self.others.values()]
 
-        # Metrics.
+        # Check the arguments for metrics.
         self.gain = None if gain is None else as_numbers("gain", gain, (n_items,), 0.0)
         self.held_out = None if held_out is None else self._check_held_out(held_out)
 
@@ -163,20 +165,20 @@ class ContextualModel(UserModel):
         self.mean = self._mean_model(shares_entries)
 
     def _check_item_parameters(self, others: Mapping[str, ArrayLike]) -> None:
-        """Check that the base model has an attraction, and that all its other item parameters are
-        given.
+        """Check that the base model has an attraction, and that ``others`` contains exactly the
+        base model's other item parameters.
         """
         names = self.base.item_parameters()
         if "attraction" not in names or {*names[1:]} != others.keys():
             missing = ", ".join(names[1:]) or "none"
             raise ValueError(
                 f"a {self.base.kind} has the item parameters {', '.join(names)}; expected a "
-                f"base model with attraction, and as further arguments {missing}; got "
+                f"base model with attraction, and the additional arguments {missing}; got "
                 f"{', '.join(others) or 'none'}"
             )
 
     def _check_held_out(self, held_out: Sequence[ArrayLike]) -> list[NDArray[np.int64]]:
-        """Check and return the items of each held-out query."""
+        """Return the items of each held-out query, after checking them."""
         rows = [
             as_integers(f"held_out[{query}]", row, (None,), 0, len(self.items)).copy()
             for query, row in enumerate(held_out)
@@ -190,14 +192,16 @@ class ContextualModel(UserModel):
     def _candidates_of_users(
         self, candidates: Sequence[ArrayLike] | None
     ) -> list[NDArray[np.int64]]:
-        """Check and return the candidates of each user; by default, all items for each user."""
+        """Return the candidates of each user, after checking them; by default, all items."""
         n_users = None if self.users is None else len(self.users)
         if candidates is None:
             all_items = np.arange(len(self.items))
             self._check_candidates("items", all_items)
             return [all_items] * (n_users or 1)
         if n_users is not None and len(candidates) != n_users:
-            raise ValueError(f"candidates has {len(candidates)} entries; expected {n_users}")
+            raise ValueError(
+                f"candidates has {len(candidates)} entries; expected {n_users}, one for each user"
+            )
         rows = [
             as_integers(f"candidates[{user}]", row, (None,), 0, len(self.items)).copy()
             for user, row in enumerate(candidates)
@@ -217,8 +221,8 @@ class ContextualModel(UserModel):
         entries: NDArray[np.int64],
         starts: NDArray[np.int64],
     ) -> None:
-        """Check that the features of each user with each candidate have a norm of at most 1, and
-        that interactions can be divided by the first feature.
+        """Check that the features of each user's candidates have a norm of at most 1, and that
+        interactions can be divided by the first feature.
         """
         if len(self.interactions):
             first = (user_features if user_features.shape[1] else self.items)[:, 0]
@@ -241,7 +245,7 @@ class ContextualModel(UserModel):
         """Return the click model of a session in which all candidates equal the mean candidate.
 
         Args:
-            shares_entries: whether all users have the same entries of the pool.
+            shares_entries: whether all users share the same entries of the pool.
         """
         pool = self.pool
         if shares_entries:
@@ -253,8 +257,8 @@ class ContextualModel(UserModel):
         return self._with_items([np.full(self.n_items, mean) for mean in means])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ContextualModel:
-        """Return a copy that shares features in float32, which are read-only: Gymnasium copies the
-        arguments of an environment several times.
+        """Return a deep copy that shares read-only float32 features with the original, because
+        Gymnasium copies the arguments of an environment several times.
         """
         if not self.items.flags.writeable:
             memo[id(self.items)] = self.items
@@ -268,12 +272,12 @@ class ContextualModel(UserModel):
 
     @property
     def n_items(self) -> int:
-        """L, the number of candidates of a session."""
+        """L, the number of candidates in a session."""
         return self.base.n_items
 
     @property
     def n_features(self) -> int:
-        """d, the number of features of a candidate."""
+        """d, the number of features that agents see for a candidate, including products."""
         pool = self.pool
         return pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs)
 
@@ -287,7 +291,7 @@ class ContextualModel(UserModel):
 
     @property
     def attraction(self) -> list[NDArray[np.float64]]:
-        """For each user the attraction probabilities of its candidates."""
+        """The attraction probabilities of each user's possible candidates."""
         return [self._attraction_of(user) for user in range(len(self.candidates))]
 
     def _attraction_of(self, user: int) -> NDArray[np.float64]:
@@ -296,8 +300,12 @@ class ContextualModel(UserModel):
         return (pool.user_attraction[user] + pool.values[0, first:last]).clip(0.0, 1.0)
 
     def at(self, user: int, items: ArrayLike) -> ClickModel:
-        """Return the click model of a session in which a user sees L of the user's candidates,
-        given by their item numbers.
+        """Return the click model of a particular session.
+
+        Args:
+            user: the number of the user.
+            items: ``(L,)`` the item numbers of the session's candidates, all of them possible
+                candidates of this user.
         """
         row = self.candidates[user].tolist()
         columns = [row.index(item) for item in np.asarray(items).tolist()]
@@ -307,7 +315,9 @@ class ContextualModel(UserModel):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[CandidateTask]:
-        """As `UserModel.tasks`: a single task, which draws candidates for every session."""
+        """Return the only task, in a list (see `UserModel.tasks`). The task draws new candidates
+        for every session.
+        """
         if reference is not None:
             raise ValueError(
                 "reference is a list, but candidates change in every session; leave reference out"
@@ -315,18 +325,17 @@ class ContextualModel(UserModel):
         return [CandidateTask(self.base, self.pool, reward, cutoff, self.gain)]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `UserModel.knowledge`."""
         if source == "browsing":
             return self.mean.browsing_weights()
         if source != "examination":
             return None
         weights = self.base.position_weights()
-        if weights is None:  # if they depend on the candidates: those for equal candidates
+        if weights is None:  # if they depend on the list, assume equal candidates
             weights = self.mean.examination_probabilities(range(self.base.n_positions))
         return weights
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor besides the base model."""
+        """Return the constructor's arguments except ``base`` and arguments that are None."""
         arguments = {
             "items": self.items,
             "users": self.users,
@@ -350,12 +359,14 @@ class ContextualModel(UserModel):
         return ContextualModel(self.base.with_positions(n_positions), **self._arguments())
 
     def _with_items(self, values: Sequence[NDArray[np.float64]]) -> ClickModel:
-        """Return the base model with the given item parameters, attraction first."""
+        """Return the base model with new values of its item parameters, given in the order of
+        `ClickModel.item_parameters`.
+        """
         return self.base.with_items(**dict(zip(self.base.item_parameters(), values, strict=True)))
 
 
 def _features(items: ArrayLike) -> NDArray[Any]:
-    """Return features as floats, in a copy; read-only float32 is returned as it is."""
+    """Return a copy of the item features as floats; a read-only float32 array is not copied."""
     is_single = isinstance(items, np.ndarray) and items.dtype == np.float32
     is_shared = is_single and not items.flags.writeable  # type: ignore[union-attr]
     features = as_numbers("items", items, (None, None), copy=not is_shared, allow_float32=True)
@@ -370,10 +381,11 @@ def _linear_attraction(
     entries: NDArray[np.int64],
     starts: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the parts of ``θᵀ x`` that come from each user and from each entry of the pool.
+    """Return the two parts of the attraction ``θᵀ x``: the share of each user's features, ``(M,)``,
+    and the share of the item features in each entry of the pool, ``(E,)``.
 
     Raises:
-        ValueError: the sum of a user's part and an entry's part is not a probability.
+        ValueError: the sum of a user's share and an entry's share is not a probability.
     """
     n_user_features = user_features.shape[1]
     user_attraction = weighted_sums(user_features, theta[:n_user_features]).copy()
@@ -392,11 +404,13 @@ def _linear_attraction(
 def _given_attraction(
     attraction: Sequence[ArrayLike], sizes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the attraction of each entry of the pool, from the attractions of each user's
-    candidates.
+    """Check the attractions of each user's candidates, and return them as one array with an element
+    for each entry of the pool.
     """
     if len(attraction) != len(sizes):
-        raise ValueError(f"attraction has {len(attraction)} entries; expected {len(sizes)}")
+        raise ValueError(
+            f"attraction has {len(attraction)} entries; expected {len(sizes)}, one for each user"
+        )
     return np.concatenate(
         [
             probabilities(f"attraction[{user}]", row, (int(sizes[user]),))

@@ -1,9 +1,9 @@
-"""The law of users whose candidates change: a user, the candidates, and their best list, drawn anew
-for every session.
+"""The task of users with new candidates: kernels that draw a user and candidates for every session,
+and compute the best list of these candidates.
 
-The item parameters of the candidates lie in the state. Each kernel copies the parameters of its
-stream into the arrays that the kernels of the click model read. Letters as in
-`clickgym.envs.contextual.model`.
+The state contains the item parameters of the candidates on all streams. Before a session is
+simulated, its stream's parameters are copied into the arrays that the click model's kernels read.
+The letters are the same as in `clickgym.envs.contextual.model`.
 """
 
 from __future__ import annotations
@@ -24,55 +24,61 @@ from ..task import Kernels, Task, click_session
 
 
 class Pool(NamedTuple):
-    """The users and items from which sessions are drawn. An *entry* is an item as a candidate of a
-    user; the entries of the users follow one another, or all users share the same entries.
+    """The users and items from which sessions are drawn.
+
+    An *entry* is a pair of a user and a possible candidate. The entries of the second user follow
+    the entries of the first user, and so on; or all users share the same entries.
     """
 
     users: NDArray[np.float64]  # (M, d_u)
-    items: NDArray[np.float64]  # (N, d_v), or float32
+    items: NDArray[np.float64]  # (N, d_v), in some cases float32
     starts: NDArray[np.int64]  # (M,) the first entry of each user
-    sizes: NDArray[np.int64]  # (M,) the number of its entries
+    sizes: NDArray[np.int64]  # (M,) the number of entries of each user
     entries: NDArray[np.int64]  # (E,) the item of each entry
-    user_attraction: NDArray[np.float64]  # (M,) is added to the attraction of the entries
+    user_attraction: NDArray[np.float64]  # (M,) is added to the attraction of the user's entries
     values: NDArray[np.float64]  # (p, E) item parameters of the entries, attraction first
-    pairs: NDArray[np.int64]  # (Q, 2) features whose products over the first are features, too
+    pairs: NDArray[np.int64]  # (Q, 2) features with products that are features, too
 
 
 class State(NamedTuple):
-    """The candidates of the next session. A click model has p item parameters."""
+    """The user, the candidates and the best list of the next session, on each stream. The letter p
+    is the number of item parameters of the click model.
+    """
 
     optimum: Annotated[Floats, "B"]  # the expected reward of the best list
     best: Annotated[Ints, "B K", range]  # the best list
     user: Annotated[Ints, "B"]  # the number of the user
-    items: Annotated[Ints, "B L"]  # the numbers of the candidates in the pool
+    items: Annotated[Ints, "B L"]  # the candidates' item numbers in the pool
     features: Annotated[Floats, "B L d"]
     values: Annotated[Floats, "B p L"]  # item parameters, attraction first
 
 
 class Work(NamedTuple):
-    """Working memory of a draw. A user has at most D possible candidates, and m positions count."""
+    """Working memory for drawing a session. D is the largest number of possible candidates of a
+    user, and m is the number of positions that count.
+    """
 
-    deck: Annotated[Ints, "D", range]  # places of a user's possible candidates; restored after use
+    deck: Annotated[Ints, "D", range]  # indices of possible candidates; restored after each draw
     swaps: Annotated[Ints, "L"]
     order: Annotated[Ints, "L"]  # the candidates by decreasing attraction
-    ranks: Annotated[Ints, "m"]  # of the best list in the order, if a theorem gives them
-    best: Annotated[Ints, "m"]  # the counted positions of the best list
+    ranks: Annotated[Ints, "m"]  # the best list as indices in order, if a theorem gives them
+    best: Annotated[Ints, "m"]  # the best list at the positions that count
     is_listed: Annotated[Flags, "L"]
-    gain: Annotated[Floats, "L"]  # of a scan, like the four that follow
+    gain: Annotated[Floats, "L"]  # for a scan, like the next four arrays
     continuation: Annotated[Floats, "L"]
     ratio: Annotated[Floats, "L"]
     scan_order: Annotated[Ints, "L"]
     scan_values: Annotated[Floats, "L+1 m+1"]
-    bounds: Annotated[Floats, "m m"]  # of a search, like the two that follow
+    bounds: Annotated[Floats, "m m"]  # for an exact search, like the next two arrays
     head: Annotated[Ints, "m"]
     choice: Annotated[Ints, "m", -1]
 
 
 class CandidateConstants(NamedTuple):
-    """The users of a click model whose items are drawn from a pool."""
+    """The constants of a `CandidateTask`."""
 
     parameters: Any  # the parameters of the click model
-    values: tuple[NDArray[np.float64], ...]  # p times (L,): working memory, part of ``model``
+    values: tuple[NDArray[np.float64], ...]  # p arrays (L,): working memory, in ``parameters``
     reward: int
     cutoff: int
     scratch: NDArray[np.float64]
@@ -82,8 +88,8 @@ class CandidateConstants(NamedTuple):
 
 @kernel
 def insert(order, end, weights, item):
-    """Insert an item into an order by decreasing weight that ends before ``end``; ties go behind
-    equal weights.
+    """Insert an item into ``order[:end]``, which is sorted by decreasing weight. Among equal
+    weights, the new item comes last.
     """
     while end > 0 and weights[order[end - 1]] < weights[item]:
         order[end] = order[end - 1]
@@ -93,7 +99,9 @@ def insert(order, end, weights, item):
 
 @kernel
 def use_candidates(constants, state, b):
-    """Let the kernels of the click model read the candidates of stream b."""
+    """Copy the item parameters of stream b's candidates into the arrays that the click model's
+    kernels read.
+    """
     for p in range(len(constants.values)):
         values, drawn_values = constants.values[p], state.values[b, p]
         for a in range(len(values)):
@@ -102,7 +110,9 @@ def use_candidates(constants, state, b):
 
 @kernel
 def draw_candidates(constants, state, b, rng):
-    """Draw a user and L distinct candidates; write their features, item parameters and order."""
+    """Draw a user and L distinct candidates; write the candidates' features, item parameters and
+    order by attraction.
+    """
     pool, deck, swaps = constants.pool, constants.work.deck, constants.work.swaps
     attraction, n_items = constants.values[0], len(swaps)
     items, values, features = state.items[b], state.values[b], state.features[b]
@@ -130,13 +140,15 @@ def draw_candidates(constants, state, b, rng):
             product = features[a, pool.pairs[q, 0]] * features[a, pool.pairs[q, 1]]
             features[a, n_user + n_item + q] = product / features[a, 0]
         insert(constants.work.order, a, attraction, a)
-    for a in range(n_items - 1, -1, -1):  # undo: a draw must depend only on the generator
+    for a in range(n_items - 1, -1, -1):  # undo the swaps, so that a draw depends only on rng
         deck[a], deck[swaps[a]] = deck[swaps[a]], deck[a]
 
 
 @kernel
 def fill_by_ranks(constants, best):
-    """Write the best list if it follows from the order of the candidates."""
+    """Write the best list, for click models whose best list follows from the order of the
+    candidates by attraction.
+    """
     work = constants.work
     for k in range(len(best)):
         best[k] = work.order[work.ranks[k] if k < len(work.ranks) else k]
@@ -144,7 +156,9 @@ def fill_by_ranks(constants, best):
 
 @cache
 def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
-    """Return the kernel that finds the best list by a scan."""
+    """Return the kernel that computes the best list of the candidates with `scan`, for a click
+    model with the scan kernel ``weigh``.
+    """
 
     @kernel
     def find(constants, best):
@@ -159,7 +173,9 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
 
 @cache
 def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
-    """Return the kernel that finds the best list by a search."""
+    """Return the kernel that computes the best list of the candidates with the exact search
+    ``search``.
+    """
 
     @kernel
     def find(constants, best):
@@ -179,7 +195,9 @@ def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
 
 @kernel
 def complete_list(work, best):
-    """Write the best list of the counted positions, then the remaining items by attraction."""
+    """Write a whole list: ``work.best`` at the positions that count, and below them the other
+    candidates by decreasing attraction.
+    """
     n = len(work.best)
     for k in range(n):
         best[k] = work.best[k]
@@ -198,7 +216,9 @@ def complete_list(work, best):
 def draw_session(
     find_best: Callable[..., None], expected: Callable[..., float]
 ) -> Callable[..., bool]:
-    """Return the kernel that draws a session, with its best list and the expected reward of it."""
+    """Return the kernel that draws a session's user and candidates, and computes the best list and
+    its expected reward.
+    """
 
     @kernel
     def begin(constants, state, b, rng):
@@ -215,7 +235,9 @@ def draw_session(
 
 @cache
 def session_of_stream(simulate: Callable[..., Any]) -> Callable[..., tuple[float, float, int]]:
-    """Return the kernel of a session with the candidates of its stream."""
+    """Return the ``session`` kernel that simulates a session with the candidates of its stream, by
+    calling the click model's session kernel ``simulate``.
+    """
 
     @kernel
     def session(constants, state, b, ranking, uniforms, clicks, examined):
@@ -226,20 +248,21 @@ def session_of_stream(simulate: Callable[..., Any]) -> Callable[..., tuple[float
 
 
 class CandidateTask(Task):
-    """The task of users whose candidates are drawn anew for every session.
+    """Task of users who see new candidates in every session.
 
     Args:
-        base: the click model of the users; only its item parameters are those of the session.
-        pool: the items from which candidates are drawn.
-        reward, cutoff: as in `ClickEnv`.
-        gain: ``(N,)`` the gain of each item; None: its attraction.
+        base: the click model of the users; its item parameters are replaced in every session.
+        pool: the users and items from which sessions are drawn.
+        reward: the name of the reward.
+        cutoff: the number of positions, from the top, that count; None for all positions.
+        gain: ``(N,)`` the gain of each item in the metric ``ndcg@k``; by default, its attraction.
 
     Raises:
-        ValueError: the best list requires a search that would be too large.
+        ValueError: the search for the best list would be too large.
     """
 
     state_type = State
-    fields = {"items": "items"}  # the numbers of the candidates, which info shows
+    fields = {"items": "items"}  # lets agents read the item numbers of the candidates
 
     def __init__(
         self,

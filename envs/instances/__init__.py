@@ -1,8 +1,8 @@
-"""Instances: ready-made problems by name, by seed, or from a file. This folder also holds the
-shipped real queries.
+"""Instances: ready-made ranking problems, which you load by name, by seed, or from a file. This
+folder also contains the files of the real queries that come with clickgym.
 """
 
-from . import families, query_family, stateful, worlds  # noqa: F401 - they register their families
+from . import families, query_family, stateful, worlds  # noqa: F401 - imports register families
 from .instance import (
     DEFAULT_INSTANCE,
     AnyInstance,

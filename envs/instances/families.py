@@ -1,5 +1,5 @@
-"""Families of instances with the same items in every session: instances of papers, random ones by
-seed, changing users, and mixtures.
+"""Families of instances with the same items in every session: instances from papers, random
+instances, instances with users who change, and mixtures.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Floats = NDArray[np.float64]
 
 
 @family(
-    "K items attract with p and the others with p - Δ, as in Kveton et al. 2015 (CM; PBM with χ_k "
-    "= 1/k)"
+    "K items have attraction p and the others p - Δ, as in Kveton et al. 2015 (CM; PBM with χ_k = "
+    "1/k)"
 )
 def _kveton2015(
     n_items: Count = 16, n_positions: Count = 2, p: Probability = 0.2, delta: Probability = 0.15
@@ -58,7 +58,9 @@ def _kveton2015(
 
 
 def _examination(n_positions: int, eta: float) -> Floats:
-    """Return the examination ``1 / k^η``, usual in the literature on position bias."""
+    """Return examination probabilities ``1 / k^η``, as is usual in the literature on position
+    bias.
+    """
     return np.arange(1.0, n_positions + 1) ** -eta
 
 
@@ -70,8 +72,8 @@ def _lagree2016_small() -> Instance:
 
 
 @family(
-    "The best of 10 items is last in the initial list, and the last two positions are examined "
-    "with probability 0.5^i, as in figure 3 of BubbleRank's paper, Li et al. 2019 (PBM)"
+    "The best of 10 items is last in the production list, and the last two positions are examined "
+    "with probability 0.5^i, as in figure 3 of the BubbleRank paper, Li et al. 2019 (PBM)"
 )
 def _li2019_chi_min(i: Count = 1) -> Instance:
     model = PositionBasedModel([0.9] + [0.5] * 9, [0.9] * 8 + [0.5**i] * 2)
@@ -84,8 +86,8 @@ def _li2019_chi_min(i: Count = 1) -> Instance:
 
 
 @family(
-    "Position k is examined with probability 1/k^η, from mild (η = 0.25) to steep (2), and "
-    "attractions are like those of real queries (PBM, trust bias)"
+    "Position k is examined with probability 1/k^η, from mild (η = 0.25) to steep (η = 2) position "
+    "bias, and attractions resemble those of real queries (PBM, TPBM)"
 )
 def _position_bias(
     n_items: Count = 10, n_positions: Count = 5, eta: NotNegative = 1.0, seed: Seed = 0
@@ -97,8 +99,8 @@ def _position_bias(
 
 
 @family(
-    "No attraction is above 0.02 (most), few are above half of that, and everything else is like "
-    "real queries (all click models)"
+    "Attractions are at most 0.02 (argument most) and mostly below half of this maximum; all other "
+    "parameters resemble those of real queries (all click models)"
 )
 def _rare_clicks(
     n_items: Count = 10, n_positions: Count = 5, most: Probability = 0.02, seed: Seed = 0
@@ -111,7 +113,8 @@ def _rare_clicks(
 
 
 @family(
-    "Every parameter is uniform on [0, 1], and lower positions are examined less (all click models)"
+    "All parameters are uniform on [0, 1]; lower positions are examined less often (all click "
+    "models)"
 )
 def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
     attraction, satisfaction, rng = _items(n_items, n_positions, seed)
@@ -127,7 +130,7 @@ def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Ins
     }
     models = []
     for model_class in CLICK_MODELS.values():
-        # a user's model that rejects these parameters is left out of the family
+        # Click models from outside clickgym may reject these parameters; the family omits them.
         with contextlib.suppress(ValueError):
             models.append(draw_model(model_class, table, n_items, n_positions, seed))
     return instance_of(models, "drawn at random")
@@ -138,7 +141,7 @@ def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Ins
     "of items and positions (all click models)"
 )
 def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
-    from scipy.special import betaincinv, expit  # takes longer to import than all the rest
+    from scipy.special import betaincinv, expit  # only here, because importing SciPy is slow
 
     attraction, satisfaction, _ = _items(n_items, n_positions, seed)
     family = read_json(FOLDER / "yandex-like.json")
@@ -170,15 +173,15 @@ def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) ->
 
 
 @family(
-    "Users are those of yandex-like, with a production list about as good as those of the real "
-    "queries (all click models)"
+    "The users of yandex-like, with a production list about as good as the production lists of the "
+    "real queries (all click models)"
 )
 def _in_production(
     n_items: Count = 10, n_positions: Count = 5, noise: NotNegative = 0.4, seed: Seed = 0
 ) -> Instance:
     base = _yandex_like(n_items, n_positions, seed)
-    # Sorted by the items' quantiles of attraction plus noise: with 0.4 the mean of Kendall's tau is
-    # 0.4, as in the real queries.
+    # The production list sorts items by their attraction's quantile plus noise. With noise 0.4,
+    # the mean of Kendall's tau is 0.4, as for the real queries.
     quantiles = _items(n_items, n_positions, seed)[0]
     noisy = quantiles + noise * child_rng(seed, 3).normal(size=n_items)
     return replace(base, initial_ranking=np.argsort(-noisy, kind="stable"))
@@ -191,14 +194,16 @@ def draw_model(
     n_positions: int,
     seed: int,
 ) -> ClickModel:
-    """Return a click model with the parameters of a family.
+    """Return a click model with the parameters in a table, and with random values for parameters
+    that the table lacks.
 
     Args:
-        model_class: its class.
-        table: parameters by name and shape (see `ClickModel.shapes`).
-        n_items, n_positions: L and K.
-        seed: seeds the parameters that are missing in the table. Each is drawn uniformly from a
-            separate generator, except those whose default is None.
+        model_class: the class of the click model.
+        table: the values of parameters, by name and shape (see `ClickModel.shapes`).
+        n_items: L, the number of items.
+        n_positions: K, the length of a list.
+        seed: the seed of the random values, which are uniform on [0, 1] and have a separate
+            generator for each parameter. A parameter whose default is None keeps this default.
     """
     sizes = {"L": n_items, "K": n_positions}
     signature = inspect.signature(model_class).parameters
@@ -214,16 +219,17 @@ def draw_model(
 
 
 def child_rng(seed: int, *key: int) -> np.random.Generator:
-    """Return a generator that is independent of the generators with the same seed and
-    another key.
+    """Return a random generator that is independent of all generators with the same seed and a
+    different key.
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, np.random.Generator]:
-    """Return uniform numbers for the two item parameters, and the generator of all other draws.
+    """Return uniform random numbers for the attractions ``(L,)`` and satisfactions ``(L,)`` of
+    items, and the generator for all other draws.
 
-    They have separate generators, so that the items of a seed do not depend on the number of
+    The three generators are separate, so that a seed's items do not depend on the number of
     positions.
     """
     check_positions(n_positions, n_items)
@@ -237,8 +243,11 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, n
 def _epochs(
     base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]
 ) -> Instance:
-    """Return the click models of an instance with attractions that change every ``length`` steps;
-    in a model without attraction the first item parameter changes.
+    """Return an instance in which the attractions of the click models of ``base`` change every
+    ``length`` steps.
+
+    In a click model without attraction, the first item parameter changes. ``attractions`` is a
+    function that returns this parameter's values in each epoch, given its values in ``base``.
     """
     models = []
     for model in click_models(base):
@@ -253,7 +262,7 @@ def _epochs(
 
 
 @family(
-    "In every second epoch three random items outside the top K get the attraction 0.9, as in Li "
+    "In every second epoch, three random items outside the top K get the attraction 0.9, as in Li "
     "and de Rijke 2019 (all models, changing)"
 )
 def _li2019_switching(
@@ -280,8 +289,8 @@ def _li2019_switching(
 
 
 @family(
-    "K of 2K items attract more than the others, by a gap, and the two halves change places twice, "
-    "as in theorem 3 of Li and de Rijke 2019 (all models, changing)"
+    "K of 2K items have an attraction that is higher by a gap, and both halves of the items swap "
+    "attractions twice, as in theorem 3 of Li and de Rijke 2019 (all models, changing)"
 )
 def _li2019_two_changes(
     n_positions: Count = 3,
@@ -307,13 +316,13 @@ def _abrupt(
     def attractions(attraction: Floats) -> list[Floats]:
         return [attraction, *child_rng(seed, 1).random((n_epochs - 1, n_items))]
 
-    # The first epoch is the stationary instance of the seed.
+    # The first epoch is the instance of the family uniform with the same seed.
     return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
 
 @family(
-    "Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models, "
-    "changing)"
+    "From epoch to epoch, attractions move by Gaussian steps and are reflected at 0 and 1 (all "
+    "models, changing)"
 )
 def _random_walk(
     n_items: Count = 10,
@@ -336,7 +345,8 @@ def _random_walk(
 
 
 @family(
-    "Half of the users (weight) click by the PBM and half by the DBN of one real query (mixture)"
+    "Half of the users (argument weight) follow the PBM of a real query, and the others follow the "
+    "DBN of the same query (mixture)"
 )
 def _two_kinds(query: str = DEFAULT_INSTANCE, weight: Share = 0.5) -> Instance:
     source = load_instance(query)
@@ -344,8 +354,8 @@ def _two_kinds(query: str = DEFAULT_INSTANCE, weight: Share = 0.5) -> Instance:
 
 
 @family(
-    "Two kinds of users with opposite tastes: the best items of one are the worst of the other "
-    "(mixture)"
+    "Two kinds of users have opposite tastes: the best items for one kind are the worst items for "
+    "the other kind (mixture)"
 )
 def _two_tastes(
     n_items: Count = 10, n_positions: Count = 5, model: str = "PBM", seed: Seed = 0
@@ -361,7 +371,8 @@ def _two_tastes(
 
 
 @family(
-    "Half of the users (weight) click by a PBM and half by a CM with the same attractions (mixture)"
+    "Half of the users (argument weight) follow a PBM, and the others follow a CM with the same "
+    "attractions (mixture)"
 )
 def _two_laws(
     n_items: Count = 10, n_positions: Count = 5, weight: Share = 0.5, seed: Seed = 0
@@ -372,8 +383,8 @@ def _two_laws(
 
 
 def _mixture(models: Sequence[ClickModel], weight: float, base: Instance) -> Instance:
-    """Return a mixture of two models over the items of an instance. ``weight`` is the probability
-    of the first model.
+    """Return an instance that contains the mixture of two click models, the first of which has the
+    probability ``weight``. Origin and production list come from the instance ``base``.
     """
     mixture = MixtureModel(models, [weight, 1.0 - weight])
     return instance_of([mixture], base.origin, base.initial_ranking)
@@ -383,9 +394,13 @@ def _mixture(models: Sequence[ClickModel], weight: float, base: Instance) -> Ins
 
 
 def click_models(instance: Instance) -> list[ClickModel]:
-    """Return the stationary click models of an instance."""
+    """Return the click models of an instance, without users who change or have a state.
+
+    Raises:
+        ValueError: the instance contains no click model.
+    """
     models: list[Any] = [model for kind, model in instance.models.items() if kind in CLICK_MODELS]
     if not models:
         has = f"it has {', '.join(instance.models)}"
-        raise ValueError(f"{instance.name!r} has none of {', '.join(CLICK_MODELS)}; {has}")
+        raise ValueError(f"{instance.name!r} has no click model ({', '.join(CLICK_MODELS)}); {has}")
     return models

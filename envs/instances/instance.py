@@ -1,17 +1,17 @@
-"""Instances: ready-made problems by name, by seed, or from a file.
+"""The class `Instance`, the function `load_instance`, and the registry of families of instances.
 
 `load_instance`, and every argument ``instance``, accepts:
 
-* a shipped real search query, ``"yandex-98435"`` (parameters estimated from click logs, as the file
-  describes);
-* a synthetic instance of a paper, ``"lagree2016-small"``, some with arguments:
-  ``"li2019-chi-min:i=3"``;
-* a random family by seed, ``"uniform:n_items=20,n_positions=5,seed=3"``,
+* the name of a real search query that comes with clickgym, such as ``"yandex-98435"``; its file
+  describes how the parameters were estimated from click logs;
+* the name of a synthetic instance from a paper, such as ``"lagree2016-small"``, in some cases with
+  arguments, such as ``"li2019-chi-min:i=3"``;
+* the name of a random family with a seed, such as ``"uniform:n_items=20,n_positions=5,seed=3"`` or
   ``"yandex-like:n_items=20,n_positions=5,seed=3"``;
-* any of these instances with random item ids, so that ids carry no information:
-  ``"yandex-98435:shuffle=1"``, where 1 is a seed;
-* a JSON file of your own, ``"folder/mine.json"``, written by `Instance.save` or holding the
-  ``to_dict()`` of one click model; or the content of such a file, as a dict;
+* any of these names with random item ids, such as ``"yandex-98435:shuffle=1"``, where 1 is a seed;
+  the ids then carry no information;
+* the path of a JSON file, such as ``"folder/mine.json"``, that `Instance.save` wrote or that
+  contains the ``to_dict()`` of one click model; or the content of such a file, as a dict;
 * an `Instance`.
 """
 
@@ -48,31 +48,32 @@ INSTANCE_FORMAT, INSTANCE_VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
 
 DEFAULT_INSTANCE = "yandex-9982"
-"""The default instance of the stationary environments.
+"""The default instance of environments whose users follow one click model that never changes.
 
-It is the query with by far the most sessions (23,885), so its parameters are the most precise. Its
-attractions are well spread, and in the position-based model the best list has a third more clicks
+This real query has by far the most sessions (23,885), so its parameters are the most precise. Its
+attractions are well spread. In the position-based model, the best list gets a third more clicks
 than the production list.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """One ranking problem: the same items and users under one or several click models.
+    """One ranking problem: the same items, with users who follow one or several click models.
 
     Args:
         name: the name of the instance in results.
-        models: the click models (and other users) by `UserModel.kind`, with all positions that have
-            parameters; the names of classes are also accepted.
-        n_positions: K, the default number of positions.
-        description: a description in one line.
-        origin: where the parameters come from.
-        initial_ranking: ``(L,)`` all item ids in the order of the production list, best first; None
-            without such a list.
-        estimation: how the parameters were estimated, and from how many sessions.
+        models: the click models (or other users) by `UserModel.kind` or class name, each with all
+            positions for which there are parameters.
+        n_positions: K, the default length of a list.
+        description: a description in one line; by default, empty.
+        origin: the source of the parameters; by default, empty.
+        initial_ranking: ``(L,)`` all item ids in the order of the production list, best first; by
+            default, there is no production list.
+        estimation: how the parameters were estimated, and from how many sessions; by default,
+            empty.
 
     Raises:
-        ValueError: an invalid argument; the message names the field and what was expected.
+        ValueError: an argument is invalid; the message names the argument and what was expected.
 
     Example:
         >>> from clickgym.envs import CascadeModel
@@ -106,8 +107,8 @@ class Instance:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The name of each item in the log from which the instance was estimated, ``(L,)``. Without
-        a log, and for shipped instances, whose items have no names, these are the ids.
+        """The name of each of the L items in the click log from which the instance was estimated;
+        the item ids, as text, if the items have no names.
         """
         items = self.estimation.get("items")
         return tuple(map(str, items if isinstance(items, list) else range(self.n_items)))
@@ -117,21 +118,22 @@ class Instance:
         return as_call(self, name=self.name, **sizes, models=list(self.models))
 
     def model(self, model_class: type[UserModel] | str, n_positions: int | None = None) -> Any:
-        """Return the users of the instance under one click model.
+        """Return the instance's users under one click model.
 
         Args:
-            model_class: a click model class, its short name, or a kind such as
+            model_class: the class of the click model, its short name, or a kind such as
                 ``"PiecewiseStationaryModel of CM"``.
-            n_positions: K; by default, the instance's number of positions.
+            n_positions: K, the length of a list; by default, the instance's ``n_positions``.
 
         Raises:
-            ValueError: the instance has no such model, fewer positions, or another number of items
-                in this model than in others or in its production list.
+            ValueError: the instance does not contain this click model; ``n_positions`` exceeds the
+                positions for which there are parameters; or the click model's number of items
+                differs from the production list or from the first click model.
         """
         name = model_class if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
             has = f"it has {', '.join(self.models)}"
-            raise ValueError(f"the instance {self.name!r} has no {name!r}; {has}")
+            raise ValueError(f"the instance {self.name!r} has no model {name!r}; {has}")
         users = self.models[name]
         if users.n_items != self.n_items:
             other = "the first model" if self.initial_ranking is None else "initial_ranking"
@@ -140,14 +142,14 @@ class Instance:
         return users if length == users.n_positions else users.with_positions(length)
 
     def shuffled(self, seed: int) -> Instance:
-        """Return the same instance with item ids in random order, so that an id carries no
+        """Return the same instance with randomly permuted item ids, so that an id carries no
         information.
 
         Args:
-            seed: seeds the order.
+            seed: the seed of the permutation.
 
         Raises:
-            ValueError: candidates change in every session; they are in random order already.
+            ValueError: candidates change in every session, so they already are in random order.
 
         Example:
             >>> instance = load_instance("kveton2015:n_items=4").shuffled(0)
@@ -163,11 +165,13 @@ class Instance:
         return replace(self, models=models, initial_ranking=initial, estimation=estimation)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the instance to a JSON file, atomically; `load_instance` reads it."""
+        """Write the instance to a JSON file that `load_instance` can read. The file appears only
+        when it is complete.
+        """
         write_whole(Path(path), json.dumps(self.to_dict(), ensure_ascii=False) + "\n")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `save` writes, as plain lists and numbers."""
+        """Return the instance as a dict of plain lists and numbers, as `save` writes it."""
         initial = self.initial_ranking
         return {
             "format": INSTANCE_FORMAT,
@@ -185,8 +189,8 @@ class Instance:
 def instance_of(
     models: Sequence[UserModel], origin: str, initial_ranking: NDArray[np.int64] | None = None
 ) -> Instance:
-    """Return an instance without a name that holds users of different kinds, with all positions of
-    the first.
+    """Return an instance without a name that contains users of different kinds. Its ``n_positions``
+    comes from the first users.
     """
     kinds = {model.kind: model for model in models}
     sizes = models[0].n_positions
@@ -198,14 +202,14 @@ AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str
 
 
 FAMILIES: dict[str, Callable[..., Instance]] = {}
-"""Functions that make instances, by name: those that the files of this folder list, and your own.
-Their arguments are numbers or text, all with defaults.
+"""The functions that create instances, by the family's name: clickgym's families and your own. All
+arguments of these functions are numbers or text, and have defaults.
 """
 
 DESCRIPTIONS: dict[str, str] = {}
-"""The description of each family in `list_instances`, by name."""
+"""The description of each family for `list_instances`, by the family's name."""
 
-# The ranges of arguments, which `family` checks.
+# Annotations for the arguments of families; `family` checks that values are in these ranges.
 Count = Annotated[int, check_count]
 Seed = Annotated[int, partial(check_count, least=0)]
 Probability = Annotated[float, partial(check_number, least=0, most=1)]
@@ -215,12 +219,13 @@ NotNegative = Annotated[float, partial(check_number, least=0)]
 
 
 def family(description: str) -> Callable[[Callable[..., Instance]], Callable[..., Instance]]:
-    """Register the decorated function as a family of instances under its own name, with hyphens.
-    When it is called, each argument must be in the range that its annotation declares, such as
-    `Count`.
+    """Register the decorated function as a family of instances.
+
+    The family's name is the function's name, with hyphens in place of underscores. Each call checks
+    that the arguments are in the ranges that their annotations declare, such as `Count`.
 
     Args:
-        description: one line for `list_instances`, with the click models in parentheses.
+        description: one line for `list_instances`, which ends with the click models in parentheses.
     """
 
     def register(make: Callable[..., Instance]) -> Callable[..., Instance]:
@@ -249,17 +254,17 @@ def load_instance(name: AnyInstance) -> Instance:
     """Load an instance by name, from a file, or from a dict.
 
     Args:
-        name: a name from `list_instances`, which may have arguments; or the path of a JSON file, as
-            a path object or as a string that ends with ``.json``; or the content of such a file, as
-            a dict. An `Instance` object is returned unchanged.
+        name: a name from `list_instances`, in some cases with arguments; the path of a JSON file,
+            as a path object or as a string that ends with ``.json``; or the content of such a file,
+            as a dict. An `Instance` is returned unchanged.
 
     Returns:
         The instance, completely validated.
 
     Raises:
-        ValueError: an unknown name (with a suggestion), a bad argument, or a file that is missing
-            or not an instance; the message names the file, the field and what was expected.
-        TypeError: ``name`` has another type.
+        ValueError: the name is unknown, an argument is invalid, or the file is missing or does not
+            describe an instance; the message names the file, the field and what was expected.
+        TypeError: ``name`` is not a name, a path, a dict or an `Instance`.
 
     Example:
         >>> load_instance("yandex-98435").model("PBM")
@@ -282,16 +287,22 @@ def load_instance(name: AnyInstance) -> Instance:
             + "; the name of an instance file must end with .json"
         )
     make = FAMILIES.get(base, _shipped)
-    # A user's file may change, so what it describes is not cached.
+    # Files may change, so instances that come from files are not cached.
     make_instance = _make_named.__wrapped__ if ".json" in name else _make_named
     return make_instance(name, base, make, tuple(CLICK_MODELS.values()))
 
 
-# Cached: most programs use few instances, and users are immutable.
+# Most programs use few instances, and instances are immutable, so a small cache is enough.
 @lru_cache(maxsize=8)
 def _make_named(name: str, base: str, make: Callable[..., Instance], models: object) -> Instance:
-    """Make an instance from its whole name. ``models`` are the registered click models; if they
-    change, the cache makes the instance again.
+    """Create the instance that a name with arguments describes.
+
+    Args:
+        name: the whole name, with arguments.
+        base: the name before the colon.
+        make: the function that creates the instance.
+        models: the registered click models. Only the cache uses this argument: after a click model
+            was registered, instances are created again.
     """
     signature = {} if make is _shipped else inspect.signature(make).parameters
     defaults = {key: parameter.default for key, parameter in signature.items()}
@@ -315,7 +326,7 @@ def _make_named(name: str, base: str, make: Callable[..., Instance], models: obj
         and arguments.get("n_items", 0) > 0
         and "n_positions" in defaults
     ):
-        # the default length of a list, shortened to what there is
+        # The default length of a list must not exceed the number of items.
         defaults["n_positions"] = min(defaults["n_positions"], arguments["n_items"])
     try:
         instance = make(base) if make is _shipped else make(**defaults | arguments)
@@ -328,7 +339,8 @@ def _make_named(name: str, base: str, make: Callable[..., Instance], models: obj
 
 
 def list_instances() -> dict[str, str]:
-    """Return every name that `load_instance` knows, with a description in one line.
+    """Return the names of all instances and families that `load_instance` accepts, each with a
+    one-line description.
 
     Example:
         >>> list_instances()["lagree2016-small"]
@@ -340,7 +352,7 @@ def list_instances() -> dict[str, str]:
 
 @cache
 def shipped_instances() -> tuple[str, ...]:
-    """Return the names of the shipped real queries, in natural order."""
+    """Return the names of the real queries that come with clickgym, ordered by their numbers."""
     names = [file.stem for file in FOLDER.glob("yandex-*.json") if file.stem not in FAMILIES]
     return tuple(sorted(names, key=lambda name: [int(part) for part in name.split("-")[1:]]))
 
@@ -363,7 +375,9 @@ def _read_file(path: Path) -> Instance:
 
 
 def _from_content(name: str, content: Mapping[str, Any], source: object) -> Instance:
-    """Return the instance that a JSON object describes; messages name its ``source``."""
+    """Return the instance that a JSON object describes. Errors begin with ``source``, the file or
+    the argument that contains the object.
+    """
     try:
         if "model" in content:
             model = UserModel.from_dict(content)
@@ -383,7 +397,7 @@ def _from_content(name: str, content: Mapping[str, Any], source: object) -> Inst
         models = {model.kind: model for model in user_models}
         instance = Instance(**fields | {"models": models})
         for kind in models:
-            instance.model(kind)  # checks its sizes
+            instance.model(kind)  # raises an error if sizes differ
         return instance
     except (TypeError, ValueError) as error:
         raise ValueError(f"{source}: {error}") from None

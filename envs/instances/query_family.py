@@ -1,4 +1,6 @@
-"""The family of many queries, whose episodes train and test policies that explore."""
+"""The family ``queries`` of instances with many queries, for training and testing policies that
+learn to explore.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,18 @@ SPLITS = {
     "valid": range(1_000_000, 1_000_100),
     "test": range(2_000_000, 2_000_200),
 }
-"""The seeds of the queries of each split; ⚠ frozen, because results depend on them."""
+"""The seeds of the queries in each split. ⚠ Do not change these seeds, because published results
+depend on them.
+"""
 
 
 class LazyModels(Mapping[str, Any]):
-    """Users by their kinds, each of which is built when first needed."""
+    """Mapping from the kinds of users to the users, which are created when they are first needed.
+
+    Args:
+        sources: for each kind, the argument of ``build``.
+        build: the function that creates the users.
+    """
 
     def __init__(self, sources: Mapping[str, Any], build: Callable[[Any], Any]) -> None:
         self._sources, self._build = sources, build
@@ -42,8 +51,9 @@ class LazyModels(Mapping[str, Any]):
 
 
 @family(
-    "Every episode of 100 sessions is another query: one of 1,000 for training, 100 for validation "
-    "or 200 for testing, or one of the 16 real ones (all click models but the mixture)"
+    "Each episode of 100 sessions uses a different query: one of 1,000 for training, 100 for "
+    "validation or 200 for testing, or one of the 16 real queries (all click models except the "
+    "mixture)"
 )
 def _queries(
     split: str = "train",
@@ -73,8 +83,8 @@ def _queries(
 def _users(
     split: str, n_items: int, n_positions: int, n_sessions: int, most: float, kind: str
 ) -> QueryUsers:
-    """Return the users of a split under a click model. For every split, agents are told the means
-    of the training split.
+    """Return the users of a split under a click model. In every split, agents know only the means
+    over the training split.
     """
     train = [_query(kind, n_items, n_positions, most, seed) for seed in SPLITS["train"]]
     if split == "train":
@@ -87,12 +97,14 @@ def _users(
 
 
 def _query(kind: str, n_items: int, n_positions: int, most: float, seed: int) -> ClickModel:
-    """Return the click model of a query. Queries differ in how attractive items are, how different
-    they are, and how fast attention fades; nothing is fitted to any log.
+    """Return the click model of a random query.
+
+    Queries differ in the level and the spread of attractions, and in how fast examination decreases
+    with the position. No parameter is fitted to a click log.
     """
     rng = child_rng(seed, 5)
     level, spread, fading = rng.random(3)
-    middle = most * 0.05 ** (1.0 - level)  # from most / 20 to most, uniform in the logarithm
+    middle = most * 0.05 ** (1.0 - level)  # log-uniform between most / 20 and most
     scale = 0.3 + 1.2 * spread
     eta = 0.3 + 1.7 * fading
     logit = np.log(middle / (1.0 - middle))

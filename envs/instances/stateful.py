@@ -1,4 +1,4 @@
-"""Families of instances of stateful users."""
+"""Families of instances with stateful users, who click less or more after certain clicks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from .instance import Count, Instance, Seed, family, instance_of, load_instance
 Floats: TypeAlias = NDArray[np.float64]
 
 BORED = 0.25
-"""The factor on the attraction in the last state of the families of stateful users."""
+"""The factor by which all attractions are multiplied in the state in which users click least."""
 
 Chances: TypeAlias = Callable[[Floats, Floats, np.random.Generator], tuple[Floats, Floats]]
 """A function that returns attraction ``(S, L)`` and transition ``(S, L + 1, S)``, given the
-attraction in the best state and the factor on it in each state.
+attraction in the best state ``(L,)``, the factor on the attraction in each state ``(S,)``, and a
+random generator.
 """
 
 
 def _of_users(chances: Chances) -> Callable[..., Instance]:
-    """Return a function, with the name of ``chances``, that makes instances of stateful users who
-    start in the first state.
+    """Return a function that creates instances of stateful users with the given `Chances`, who all
+    start in the first state. The function has the name of ``chances``, for `family`.
     """
 
     def make(
@@ -53,21 +54,21 @@ def _of_users(chances: Chances) -> Callable[..., Instance]:
     return make
 
 
-@family("The next state does not depend on the clicks: myopic lists are optimal (stateful users)")
+@family("The next state does not depend on clicks, so myopic lists are optimal (stateful users)")
 @_of_users
 def _independent(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     n_states, n_items = len(decay), len(attraction)
-    # The best items differ between states.
+    # Each state has the attractions in a different order, so its best items differ.
     order = rng.permuted(np.tile(np.arange(n_items), (n_states, 1)), axis=1)
     moves = rng.dirichlet(np.ones(n_states), n_states)
     return decay[:, None] * attraction[order], np.repeat(moves[:, None], n_items + 1, axis=1)
 
 
 @family(
-    "The more attractive half of the items is bait: after a click on it users click less (stateful "
-    "users)"
+    "The more attractive half of the items is bait: after clicking such an item, users click less "
+    "(stateful users)"
 )
 @_of_users
 def _clickbait(
@@ -80,7 +81,7 @@ def _clickbait(
     return decay[:, None] * attraction, np.concatenate([after_click, identity[:, None]], axis=1)
 
 
-@family("Clicks on items of one half make users click more from then on (stateful users)")
+@family("Clicks on one half of the items make users click more from then on (stateful users)")
 @_of_users
 def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
@@ -94,8 +95,8 @@ def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple
 
 
 def _neighbours(n_states: int) -> tuple[Floats, Floats]:
-    """Return the transitions to the previous and to the next state; the first and the last state
-    have themselves as neighbour.
+    """Return the transition matrices ``(S, S)`` to the previous state and to the next state. A user
+    in the first or the last state stays there if no such state exists.
     """
     previous, following = np.eye(n_states, k=-1), np.eye(n_states, k=1)
     previous[0, 0] = following[-1, -1] = 1.0

@@ -1,5 +1,5 @@
-"""Families of instances with new candidates in every session: attraction linear in features, or
-different for each user.
+"""Families of instances with new candidates in every session. Attraction is linear in the features,
+or depends on both the user and the item.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .instance import (
 )
 
 SHARPNESS = 2.0
-"""a in the attraction σ(a z + b) of a standardised score z."""
+"""The factor a in the attraction σ(a z + b) of a standardised score z."""
 
 HIDDEN = 32
-"""Hidden units of the network in the family ``network``."""
+"""The number of hidden units of the network in the family ``network``."""
 
 FEATURES = ("plain", *INTERACTIONS)
-"""The features that agents see of a user u and an item v: c [u, v], or c [1, u, v] with products of
-features.
+"""The kinds of features that agents see for a user u and an item v: c [u, v] if plain, otherwise
+c [1, u, v] and products of features.
 """
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -46,21 +46,25 @@ Score: TypeAlias = Callable[[np.random.Generator, Floats, Floats], Floats]
 
 
 class WorldSizes(NamedTuple):
-    """The sizes of a world: the candidates of a session, its positions, the features of users and
-    of items, and how many items and users there are.
-    """
+    """The sizes of a world of random users and items."""
 
     n_items: int
+    """L, the number of candidates in a session."""
     n_positions: int
+    """K, the length of a list."""
     d_u: int
+    """The number of features of a user."""
     d_v: int
+    """The number of features of an item."""
     n_pool: int
+    """The number of items from which candidates are drawn."""
     n_users: int
+    """The number of users."""
 
 
 @family(
-    "Attraction is linear in the features of 20 candidates in each session, and examination is "
-    "that of a real query (contextual models)"
+    "Attraction is linear in the features of the 20 candidates in each session, and examination "
+    "comes from a real query (contextual models)"
 )
 def _linear(
     n_items: Count = 20,
@@ -72,10 +76,11 @@ def _linear(
     query: str = DEFAULT_INSTANCE,
     seed: Seed = 0,
 ) -> Instance:
-    # Users and items are mixtures of topics, mostly of one or two, and few topics attract much: θ*
-    # are the cubes of equally spaced numbers, in random order. The entries of x add up to 1, so
-    # θ*ᵀx is a weighted mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1. The draws of Dirichlet's law use `pow`
-    # of the C library, whose last bit depends on the processor (FMA): features are equal to 1e-15.
+    # Users and items are mixtures of topics, mostly of one or two topics. Few topics attract much,
+    # because the entries of θ* are the cubes of equally spaced numbers, in random order. The
+    # entries of x add up to 1, so θ*ᵀx is a weighted mean of the entries of θ*, and ‖x‖₂ ≤ ‖x‖₁ =
+    # 1. Features agree between processors only to 1e-15, because draws from a Dirichlet
+    # distribution use the C library's `pow`, whose last bit depends on the processor (FMA).
     rng = np.random.default_rng(seed)
     n_user_features = n_features // 2
     sizes = (n_user_features, n_features - n_user_features)
@@ -94,16 +99,16 @@ def _linear(
 
 
 def _users_of_split(users: str, n_users: int) -> slice:
-    """Return which users of a world a split has: ``"all"``, ``"train"`` (the first three quarters)
-    or ``"test"`` (the others).
+    """Return a slice that selects the users of a split: ``"all"``, ``"train"`` (the first three
+    quarters) or ``"test"`` (the others).
     """
     check_choice("users", users, ("all", "train", "test"))
     if users == "all":
         return slice(None)
     if n_users < 2:
         raise ValueError(
-            f"users={users}: the world has one user; expected at least two, one to train on and "
-            "one to test on"
+            f"users={users}: the world has one user; expected at least two, so that both training "
+            "and testing have a user"
         )
     n_train = n_users - max(n_users // 4, 1)
     return slice(n_train) if users == "train" else slice(n_train, None)
@@ -112,8 +117,11 @@ def _users_of_split(users: str, n_users: int) -> slice:
 def _with_candidates(
     query: str, n_items: int, n_positions: int, n_pool: int, seed: int
 ) -> tuple[list[tuple[ClickModel, dict[str, Any]]], str]:
-    """Return the click models of an instance that have attractions, with their other item
-    parameters drawn uniformly for the pool; and the origin of the instance.
+    """Return the base models for `ContextualModel`, and the origin of the instance ``query`` from
+    which they come.
+
+    Each base model is a click model with attraction. It is paired with its other item parameters,
+    which are drawn uniformly for all items of the pool.
     """
     source, bases = load_instance(query), []
     for model in click_models(source):
@@ -128,7 +136,7 @@ def _with_candidates(
 
 
 @family(
-    "Users prefer different items, by a score that is bilinear in the features of user and item "
+    "Users prefer different items: their scores are bilinear in the features of user and item "
     "(contextual models)"
 )
 def _personal(
@@ -147,7 +155,7 @@ def _personal(
     seed: Seed = 0,
 ) -> Instance:
     if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
-        raise ValueError(f"form is inner, d_u is {d_u} and d_v is {d_v}; expected the same number")
+        raise ValueError(f"d_u is {d_u} and d_v is {d_v}; form=inner requires equal numbers")
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
@@ -158,8 +166,8 @@ def _personal(
 
 
 @family(
-    "Users prefer different items, by a score that is a network of sines, beyond products of "
-    "features (contextual models)"
+    "Users prefer different items: their scores come from a network of sines, which products of "
+    "features cannot represent (contextual models)"
 )
 def _network(
     n_items: Count = 20,
@@ -180,8 +188,8 @@ def _network(
         inputs = rng.standard_normal((HIDDEN, d_u + d_v))
         shifts, weights = rng.uniform(-np.pi, np.pi, HIDDEN), rng.standard_normal(HIDDEN)
         total = np.zeros((len(users), len(items)))
-        # The inputs √2 [u, v] are divided by √2. A loop over units avoids an array of users, items
-        # and units.
+        # The network's inputs √2 [u, v] are divided by √2, which gives [u, v]. A loop over units
+        # avoids a large array over users, items and units.
         user_inputs = products_of_rows(inputs[:, :d_u], users)
         item_inputs = products_of_rows(inputs[:, d_u:], items)
         for unit in range(HIDDEN):
@@ -203,22 +211,21 @@ def _world(
     query: str,
     seed: int,
 ) -> Instance:
-    """Return an instance of random users and items, with the attraction ``σ(a z + b)`` of
-    standardised scores z, a = `SHARPNESS`. The users of a split belong to the same world as all
-    users.
+    """Return an instance of random users and items with the attraction ``σ(a z + b)``, where z is a
+    standardised score and a is `SHARPNESS`. All splits select users from the same world.
 
-    ⚠ b is not a constant: bisection finds the b for which the mean attraction over all pairs is
-    ``rate``, for every seed. ⚠ All users have the same b: with separate ones, users would differ
-    only in their order of items. ⚠ With ``popularity`` s the score ``√(1-s) z + √s p`` is
-    standardised again, because p and the items' means of z are not quite independent. p/4 is an
-    additional feature of items, placed after v; products do not include it.
+    ⚠ b depends on the seed: bisection finds the b for which the mean attraction over all pairs of
+    user and item is ``rate``. ⚠ All users have the same b. With a separate b for each user, users
+    would differ only in their order of the items. ⚠ With ``popularity`` s, the score ``√(1-s) z +
+    √s p`` is standardised again, because p and the items' means of z are not quite independent. The
+    items get p/4 as an additional feature after v, which products do not include.
     """
     n_items, n_positions, d_u, d_v, n_pool, n_users = sizes
     check_choice("features", features, FEATURES)
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
     pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
 
-    # Features of norm √½, and the attraction of each pair.
+    # Draw features with the norm √½, and compute the attraction of each pair of user and item.
     rng = np.random.default_rng(seed)
     raw_features = [rng.standard_normal(shape) for shape in ((n_users, d_u), (n_pool, d_v))]
     users, items = (
@@ -231,7 +238,7 @@ def _world(
         items = np.hstack([items, popular[:, None] / 4.0])
     attraction = _attraction(z, rate)
 
-    # The constant of products, and one scale for all features.
+    # Add the constant for products, and divide all features by the same number.
     if len(pairs):
         users = np.hstack([np.ones((n_users, 1)), users])
     scale = 1.0 / largest_norm(users, items, pairs)
@@ -252,8 +259,8 @@ def _standardise(scores: Floats) -> Floats:
 
 
 def _attraction(z: Floats, rate: float) -> Floats:
-    """Return ``σ(a z + b)`` with the mean ``rate``; bisection finds b, to 1e-12."""
-    from scipy.special import expit, logit  # takes longer to import than all the rest
+    """Return the attractions ``σ(a z + b)`` with the mean ``rate``; bisection finds b to 1e-12."""
+    from scipy.special import expit, logit  # only here, because importing SciPy is slow
 
     low, high = logit(rate) - SHARPNESS * z.max(), logit(rate) - SHARPNESS * z.min()
     while high - low > 1e-12:

@@ -1,1 +1,1 @@
-"""Stateful users: the clicks of a session change how the same user clicks in the next one."""
+"""Stateful users, whose clicks in one session change how they click in later sessions."""

@@ -1,11 +1,12 @@
-"""The cascading Markov decision process (Du, Srikant and Chen 2024), with its exact optimum and the
-value of any policy.
+"""The class `CascadeMDP`: the cascading Markov decision process (Du, Srikant and Chen 2024), with
+its exact optimum and the exact value of any policy.
 
 A user is in one of S states, which the agent observes. The user scans a list from the top until the
-first click. A click on item i in state s earns ``r(s, i)`` and moves the user to s' with
-probability ``p(s' | s, i)``; no click earns nothing and moves the user with ``p(s' | s, ⊥)``.
-Letters: q is the attraction, γ = 1 - 1/H. The worth of a click is ``w(i) = r(s, i) + γ Σ p(s' | s,
-i) V(s')``, that of no click ``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
+first click. A click on item i in state s earns ``r(s, i)``, and moves the user to state s' with
+probability ``p(s' | s, i)``. A session without a click earns nothing, and moves the user to s' with
+probability ``p(s' | s, ⊥)``. The attraction is q, and the discount is γ = 1 - 1/H. The worth of a
+click on item i is ``w(i) = r(s, i) + γ Σ p(s' | s, i) V(s')``, and the worth of no click is
+``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
 
 TOLERANCE = 1e-13
-"""The tolerance of values, relative to the largest reward of a user."""
+"""The smallest improvement for which policy iteration continues, relative to the largest possible
+total reward of a user.
+"""
 
 
 class CascadeMDP(UserModel):
-    """Stateful users: they read a list from the top, click at most once, and return in a
-    state that depends on the click.
+    """Stateful users, who read a list from the top, click at most once, and return in a state that
+    depends on the click.
 
     By default, each session is the user's last session with probability 1/H. The user then leaves
     for good, the environment reports ``terminated``, and another user follows. With ``n_sessions``,
@@ -47,15 +50,15 @@ class CascadeMDP(UserModel):
     number of sessions left.
 
     ⚠ Every list has exactly K items. The paper also allows shorter lists, which are better in some
-    states, so the paper's optimum may be higher than the optimum computed by clickgym.
+    states, so the paper's optimum may be higher than the optimum that clickgym computes.
 
     Click law:
         ::
 
             P(click on d_k | s, R) = q(s, d_k) Π_{i<k} (1 - q(s, d_i))
 
-        ⊥ stands for no click, with r(s, ⊥) = 0. The discount is γ = 1 - 1/H. The values of an
-        outcome i of a session, of a list R and of a state s are
+        ⊥ stands for no click, with r(s, ⊥) = 0. The discount is γ = 1 - 1/H. An outcome i of a
+        session is an item or ⊥. The values of an outcome i, a list R and a state s are
 
         ::
 
@@ -79,20 +82,22 @@ class CascadeMDP(UserModel):
             equally likely.
         click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at
             least 0; by default 1.
-        mean_sessions: H, the mean number of sessions of a user, at least 1; each session is the
-            user's last session with probability 1/H.
-        n_sessions: the exact number of sessions of each user, instead of H.
+        mean_sessions: H, the mean number of sessions of a user, at least 1; by default 20. Each
+            session is the user's last session with probability 1/H.
+        n_sessions: the exact number of sessions of each user, which replaces ``mean_sessions``; by
+            default, the number is random.
         n_positions: K, the length of a list.
 
     Attributes:
-        attraction, transition, first, click_rewards: as the arguments.
-        n_states: S.
-        value: ``(S,)`` V*, the highest expected total reward of a user from each state on. With
-            ``n_sessions``: ``(n_sessions, S)``, where row d is for d + 1 sessions left.
-        best: ``(S, K)`` or ``(n_sessions, S, K)``, the optimal lists.
+        attraction, transition, first, click_rewards: the arguments, as arrays.
+        n_states: S, the number of states.
+        value: ``(S,)`` V*, the highest expected total reward of a user from each state on; with
+            ``n_sessions``, an array ``(n_sessions, S)``, whose row d is for d + 1 sessions left.
+        best: ``(S, K)`` the best list in each state; with ``n_sessions``, an array ``(n_sessions,
+            S, K)``, whose first index d is for d + 1 sessions left.
 
     Raises:
-        ValueError: an invalid argument; the message names the parameter and what was expected.
+        ValueError: an argument is invalid; the message names the parameter and what was expected.
 
     Source:
         Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
@@ -138,7 +143,7 @@ class CascadeMDP(UserModel):
         self.value, self.best = self._optimum()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy, as `ClickModel` does."""
+        """Restore a copy, and make its attractions read-only again, as `ClickModel` does."""
         vars(self).update(state)
         self.attraction.flags.writeable = False
 
@@ -164,7 +169,6 @@ class CascadeMDP(UserModel):
         return 1.0 if self.n_sessions is not None else 1.0 - 1.0 / self.mean_sessions
 
     def knowledge(self, source: str, production: Lists | None = None) -> Any:
-        """As `UserModel.knowledge`."""
         sources = {
             "mean_sessions": self.n_sessions or self.mean_sessions,
             "click_rewards": self.click_rewards,
@@ -192,11 +196,12 @@ class CascadeMDP(UserModel):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[StatefulTask]:
-        """As `UserModel.tasks`: a single task, in which one user follows the other.
+        """Return the only task, in a list (see `UserModel.tasks`).
 
         Raises:
-            ValueError: a cutoff below K, or a reference list: the optimum has a list for each
-                state.
+            ValueError: the cutoff is below K, or a reference list is given. Neither is possible,
+                because clicks at every position change the user, and each state has its own best
+                list.
         """
         if self.check_reward(reward, cutoff)[1] < self.n_positions:
             expected = (
@@ -210,7 +215,7 @@ class CascadeMDP(UserModel):
             )
         has_fixed_length = self.n_sessions is not None
         values = np.atleast_2d(self.value)
-        # The values after the next session.
+        # The value of each state after the next session, when one session fewer is left.
         later = np.vstack([np.zeros(self.n_states), values[:-1]]) if has_fixed_length else values
         constants = StatefulConstants(
             self.attraction,
@@ -228,14 +233,15 @@ class CascadeMDP(UserModel):
     # --------------------------------------------------------------------------------- exact values
 
     def worth(self, value: ArrayLike) -> Floats:
-        """Return the worth w of each outcome of a session: its reward and the discounted value of
-        the next state.
+        """Return the worth w of each outcome of a session: the outcome's reward plus the discounted
+        expected value of the next state.
 
         Args:
-            value: ``(S,)`` values of the next states.
+            value: ``(S,)`` the value of each state in the next session.
 
         Returns:
-            ``(S, L + 1)`` w: of a click on each item, and in the last column of no click.
+            ``(S, L + 1)`` the worth of a click on each item, and in the last column the worth of no
+            click, in each state.
         """
         later = self.discount * weighted_sums(
             self.transition, as_numbers("value", value, (self.n_states,))
@@ -251,7 +257,8 @@ class CascadeMDP(UserModel):
             lists: ``(S, K)`` the list in each state.
 
         Returns:
-            ``(S,)`` V by first state, over ``n_sessions`` sessions if this number is fixed.
+            ``(S,)`` the value of each first state, over ``n_sessions`` sessions if their number is
+            fixed.
         """
         policy = as_integers("lists", lists, (self.n_states, self.n_positions), 0, self.n_items)
         clicked = np.zeros((self.n_states, self.n_items + 1))
@@ -279,7 +286,7 @@ class CascadeMDP(UserModel):
         _, best = self._improve(np.zeros(self.n_states))
         largest = max(float(self.click_rewards.max(initial=0.0)), 1e-300) * self.mean_sessions
         value = np.full(self.n_states, -math.inf)
-        while True:  # policy iteration ends: each policy is better, and their number is finite
+        while True:  # ends, because each policy is better than the last, and policies are finite
             better = self.policy_value(best)
             if (better <= value + TOLERANCE * largest).all():
                 return self._improve(value)[0], best
@@ -287,8 +294,8 @@ class CascadeMDP(UserModel):
             best = self._improve(value)[1]
 
     def _improve(self, value: Floats) -> tuple[Floats, Lists]:
-        """Return the values of the best lists, and these lists, given the values of the next
-        states.
+        """Return the value ``(S,)`` of the best list in each state, and these lists ``(S, K)``,
+        given the value of each state in the next session.
         """
         worth = self.worth(value)
         lists = np.empty((self.n_states, self.n_positions), np.int64)
@@ -299,8 +306,8 @@ class CascadeMDP(UserModel):
 
 
 def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
-    """Return ``Σ_k Π_{j<k} (1 - q(d_j)) q(d_k) w(d_k) + Π_j (1 - q(d_j)) w(⊥)``, the worth of a
-    list.
+    """Return the value of a list in a state,
+    ``Σ_k Π_{j<k} (1 - q(d_j)) q(d_k) w(d_k) + Π_j (1 - q(d_j)) w(⊥)``.
     """
     q = attraction[ranking]
     examination = np.concatenate([[1.0], np.cumprod(1.0 - q)])
@@ -308,7 +315,9 @@ def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
 
 
 def _laws(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Check probabilities that add up to 1 along the last axis."""
+    """Return probability distributions along the last axis, after checking that each adds up to 1.
+    Errors call the argument ``name``.
+    """
     laws = probabilities(name, values, shape)
     sums = laws.sum(axis=-1, keepdims=True)
     for index in np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[:1].tolist():

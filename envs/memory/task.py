@@ -1,7 +1,7 @@
-"""The law of stateful users: the current user, and the draws of a new user, of the next state and
-of leaving.
+"""The task of stateful users: kernels that simulate a session, and draw the next state or a new
+user.
 
-Letters as in `clickgym.envs.memory.model`.
+The letters are the same as in `clickgym.envs.memory.model`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..task import Kernels, Task
 
 
 class StatefulConstants(NamedTuple):
-    """The parameters of stateful users, which stay the same. D = 1, or a row for each number of
-    sessions left.
+    """The constants of a `StatefulTask`. If each user has a fixed number of sessions, the letter D
+    is this number, and there is a row for each number of sessions left; otherwise D is 1.
     """
 
     attraction: NDArray[np.float64]  # (S, L) q
@@ -29,26 +29,30 @@ class StatefulConstants(NamedTuple):
     first: NDArray[np.float64]  # (S,) cumulative probabilities of first states
     transition: NDArray[np.float64]  # (S, L + 1, S) cumulative probabilities of next states
     leaving: float  # 1/H; 0 if the number of sessions is fixed
-    n_sessions: int  # of each user; 0 if users leave at random
+    n_sessions: int  # the number of sessions of each user; 0 if users leave at random
 
 
 class State(NamedTuple):
-    """The current users."""
+    """The state of stateful users: the current user of each stream."""
 
-    optimum: Annotated[Floats, "B"]  # V* of the state
-    user: Annotated[Ints, "B 3"]  # s, 1 in a user's first session, sessions left (or -1)
-    clicked: Annotated[Ints, "B"]  # the item clicked last, or L
+    optimum: Annotated[Floats, "B"]  # V* of the user's state
+    user: Annotated[Ints, "B 3"]  # s; 1 in the user's first session; sessions left, or -1
+    clicked: Annotated[Ints, "B"]  # the item clicked in the last session, or L for no click
 
 
 @kernel
 def row_of(user):
-    """Return the row of ``worth``, ``value`` and best lists for the number of sessions left."""
+    """Return the row of ``worth``, ``value`` and the best lists that belongs to a user's number of
+    sessions left; 0 if this number is not fixed.
+    """
     return max(user[2] - 1, 0)
 
 
 @kernel
 def session(constants, state, b, ranking, uniforms, clicks, examined):
-    """Simulate one session; return the reward, and Q* of the list."""
+    """Simulate one session; return the reward, Q* of the list, and -1, because users are never
+    satisfied.
+    """
     n_positions, s = len(ranking), state.user[b, 0]
     worth = constants.worth[row_of(state.user[b]), s]
     clicked, reward = len(worth) - 1, 0.0
@@ -69,7 +73,7 @@ def session(constants, state, b, ranking, uniforms, clicks, examined):
 
 @kernel
 def draw_state(constants, state, b, cumulated, rng):
-    """Draw the state of the next session."""
+    """Draw the user's state in the next session from cumulative probabilities, ``(S,)``."""
     uniform, s = rng.random(), 0
     while s < len(cumulated) - 1 and uniform >= cumulated[s]:
         s += 1
@@ -99,12 +103,12 @@ def advance(constants, state, b, rng):
 
 
 class StatefulTask(Task):
-    """The task of stateful users.
+    """Task of stateful users, in which all positions count.
 
     Args:
-        model: the users; all positions count.
-        constants: the record of the kernels.
-        best: ``(D, S, K)`` the optimal lists.
+        model: the `CascadeMDP`.
+        constants: the constants of the kernels.
+        best: ``(D, S, K)`` the best list for each number of sessions left and each state.
     """
 
     kernels = Kernels(session, begin, advance)

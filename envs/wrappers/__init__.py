@@ -1,3 +1,3 @@
-"""Wrappers that represent lists by actions of plain spaces, that choose lists item by item, or that
-measure regret.
+"""Wrappers for environments: other action spaces for RL algorithms, episode counts in observations,
+and the measurement of regret.
 """

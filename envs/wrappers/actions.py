@@ -1,8 +1,9 @@
-"""`ScoresAction`, with which a policy of continuous actions chooses a list, and action spaces for
-policies that cannot output lists.
+"""Action spaces for policies that cannot output lists, and the wrapper `ScoresAction` for policies
+with continuous actions.
 
-These action spaces turn their actions into lists, for one stream or for many. stable-baselines3
-saves the action space with a model, so a trained policy knows which lists its actions mean.
+These action spaces translate actions into lists, for one stream or for many streams.
+stable-baselines3 saves the action space with a model, so a saved policy's actions can be translated
+into the same lists later.
 """
 
 from __future__ import annotations
@@ -22,33 +23,35 @@ from ..spaces import RankedList, without_repeats
 
 
 class ListActionSpace:
-    """Base class of the action spaces.
+    """Base class of action spaces whose actions represent ranked lists.
 
     Args:
-        lists: the action space of the environment.
-        items: ``(L,)`` all items, in the order of the numbers that actions use; None is
-            ``0..L-1``. Learners number the items in a random order.
+        lists: the environment's action space, a `RankedList`.
+        items: ``(L,)`` the item for each item number in an action; by default, item numbers are
+            item ids. Learners (`clickgym.agents.Learner`) number the items in a random order.
     """
 
     def _describe(self, lists: gym.Space, items: NDArray[np.int64] | None) -> None:
         if not isinstance(lists, RankedList):
-            raise TypeError(f"expected ranked lists as actions; the action space is {lists}")
+            raise TypeError(f"the action space is {lists}; expected a clickgym.envs.RankedList")
         self.n_items, self.n_positions = lists.n_items, lists.n_positions
         self.items = np.arange(self.n_items) if items is None else items
 
     def lists(self, actions: Any, observations: Any = None) -> NDArray[np.int64]:
-        """Return the lists ``(..., K)`` of actions, of one stream or of many.
+        """Return the lists ``(..., K)`` that actions represent, for one stream or for many.
 
         Args:
-            actions: samples of this space.
-            observations: those of the environment, before the lists are shown; only weights of
-                features need them.
+            actions: actions from this space.
+            observations: the last observations of the environment, which only feature weights
+                require; by default None.
         """
         raise NotImplementedError
 
 
 class NumberedLists(ListActionSpace, RankedList):
-    """The action is a list of numbers; a repeated item is shown once."""
+    """Action space in which an action is a list of item numbers; repeated items are replaced (see
+    `without_repeats`).
+    """
 
     def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
         self._describe(lists, items)
@@ -59,13 +62,16 @@ class NumberedLists(ListActionSpace, RankedList):
 
 
 class Scores(ListActionSpace, Box):
-    """The action has a score for each item: the list shows the K items with the largest scores.
-    Where candidates have features, the action has a weight for each feature instead, and the score
-    of a candidate is the weighted sum of its features.
+    """Action space in which an action consists of a score for each item, and stands for the list of
+    the K items with the largest scores.
+
+    If candidates have features, an action consists of a weight for each feature instead, and the
+    score of a candidate is the weighted sum of its features.
 
     Args:
-        lists, items: as for `ListActionSpace`; candidates with features are not numbered anew.
-        observed: the observation space of the environment, with ``features`` ``(L, d)`` or without.
+        lists, items: see `ListActionSpace`; ``items`` is ignored if candidates have features.
+        observed: the observation space of the environment, which may contain ``features``
+            ``(L, d)``.
     """
 
     def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
@@ -76,8 +82,12 @@ class Scores(ListActionSpace, Box):
         Box.__init__(self, -1.0, 1.0, (size,), np.float32)
 
     def lists(self, actions: Any, observations: Any = None) -> NDArray[np.int64]:
-        """Return the lists ``(..., K)`` of actions ``(..., L)`` or ``(..., d)``, as
-        `ListActionSpace.lists` does; a ValueError names a bad number.
+        """Return the lists ``(..., K)`` that scores ``(..., L)`` or feature weights ``(..., d)``
+        represent.
+
+        Raises:
+            ValueError: a shape is wrong, a number is not finite, or feature weights come without
+                ``features`` in the observation.
         """
         if not self.of_features:
             scores = as_numbers("scores", actions, (*np.shape(actions)[:-1], self.n_items))
@@ -94,29 +104,30 @@ class Scores(ListActionSpace, Box):
 
 
 class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
-    """Actions are scores of the items: the list shows the K items with the largest scores, the
-    largest first. Where candidates have features, actions are weights of the features instead.
+    """Wrapper in which an action consists of a score for each item: the environment shows the K
+    items with the largest scores, the largest first. If candidates have features, an action
+    consists of feature weights instead.
 
-    Use this wrapper for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform,
-    every list is equally likely. Many different scores give the same list, and the reward is a step
-    function of the scores. Only the order of the scores counts, so numbers beyond -1 and 1 are
-    valid, too. Among items with equal scores, the item with the lower number comes first; ties are
-    common if a policy clips its actions.
+    Use this wrapper for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniformly
+    random, every list is equally likely. Many different scores give the same list, so the reward is
+    a step function of the scores. Only the order of the scores matters, so scores outside [-1, 1]
+    are valid, too. Among items with equal scores, the item with the smaller number comes first;
+    ties are common if a policy clips its actions.
 
-    In a contextual environment, each row holds another candidate in every session, so scores of
-    rows cannot be learned. Actions are therefore feature weights, and the score of a candidate is
-    the weighted sum of its features in the last observation, in double precision. A positive
-    multiple of the weights chooses the same list. The entropy of the weights therefore differs from
-    the entropy of the lists, which misleads the automatic ``ent_coef`` of SAC: use a fixed value,
-    such as 0.01.
+    In a contextual environment, each row is a different candidate in every session, so a policy
+    cannot learn scores for the rows. Therefore, actions are feature weights, and the score of a
+    candidate is the weighted sum of its features in the last observation, computed in double
+    precision. Multiplying all weights by a positive number does not change the list. The entropy of
+    the weights therefore differs from the entropy of the lists, which misleads the automatic
+    ``ent_coef`` of SAC: use a fixed value, such as 0.01.
 
     Args:
-        env: an environment whose action space is a `RankedList`. Wrappers that flatten or normalise
-            the observation belong outside of this one.
+        env: an environment whose action space is a `RankedList`. Put wrappers that flatten or
+            normalise the observation around `ScoresAction`, not inside.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: in ``step``, a wrong shape or a number that is not finite.
+        ValueError: an action of ``step`` has a wrong shape or a number that is not finite.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -150,7 +161,7 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
         return self._observation, *outcome
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
-        """Return the ``(K,)`` list that an action represents."""
+        """Return the list that an action represents, ``(K,)``."""
         if self._space.of_features and self._observation is None:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         return self._space.lists(action, self._observation)

@@ -1,5 +1,5 @@
-"""Wrappers that add the counts of an episode to the observation, so that a policy without memory
-can use them.
+"""Wrappers that add an episode's counts of displays and clicks to the observation, for policies
+without memory.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ Infos = dict[str, Any]
 
 
 class Counts:
-    """Counts of what was shown and clicked in the current episodes of B streams.
+    """Counts of displays and clicks in the current episodes of B streams.
 
     Args:
-        env: the environment of one stream, or of many.
-        clicks: the space of the clicks that a stream observes.
-        n_streams: B.
+        env: the environment, with one stream or many streams.
+        clicks: the observation space of one stream, which must consist of clicks.
+        n_streams: B, the number of streams.
 
     Attributes:
-        shown, clicked: ``(B, L, K)`` how often each item was shown, and clicked, at each position.
-        steps: ``(B,)`` the sessions so far.
-        space: the observation space of a stream.
+        shown, clicked: ``(B, L, K)`` the number of times that each item was shown, and clicked, at
+            each position.
+        steps: ``(B,)`` the number of sessions in the episode so far.
+        space: the observation space of one stream, with clicks and counts.
+
+    Raises:
+        ValueError: the environment observes more than clicks, or its episodes have no fixed length.
     """
 
     def __init__(self, env: Any, clicks: gym.Space[Any], n_streams: int) -> None:
@@ -39,7 +43,7 @@ class Counts:
         if model is None or not model.n_sessions or clicks != MultiBinary(model.n_positions):
             raise ValueError(
                 f"{env} observes {clicks}; expected an environment that observes clicks and "
-                "has episodes of a fixed length, such as a Queries environment of clickgym"
+                "has episodes of a fixed length, such as QueriesPBMRank-v0"
             )
         n_items, n_positions = model.n_items, model.n_positions
         self.shown, self.clicked = np.zeros((2, n_streams, n_items, n_positions))
@@ -48,21 +52,18 @@ class Counts:
         self.space = Dict(clicks=clicks, counts=rows)
 
     def start(self, streams: Any = slice(None)) -> None:
-        """Count the episodes of some streams from 0."""
+        """Set the counts to 0 on streams where an episode starts; by default, on all streams."""
         self.shown[streams], self.clicked[streams], self.steps[streams] = 0.0, 0.0, 0.0
 
     def add(self, rankings: NDArray[np.int64], clicks: NDArray[np.int8]) -> None:
-        """Count a session of every stream, both ``(B, K)``."""
+        """Add a session on every stream, given the lists ``(B, K)`` and the clicks ``(B, K)``."""
         rows, positions = np.arange(len(rankings))[:, None], np.arange(rankings.shape[1])
         self.shown[rows, rankings, positions] += 1.0
         self.clicked[rows, rankings, positions] += clicks
         self.steps += 1.0
 
     def observed(self) -> NDArray[np.float32]:
-        """Return the counts ``(B, L, 4 K + 1)``. An item's row holds log(1 + n), where n is the
-        number of its displays at each position, then the same for its clicks, then the averages of
-        these numbers over all items, and last the part of the episode that is left.
-        """
+        """Return the counts as observations, ``(B, L, 4 K + 1)`` (see `EpisodeCounts`)."""
         item_counts = np.log1p(np.concatenate([self.shown, self.clicked], axis=2))
         left = 1.0 - self.steps / self.n_sessions
         mean = np.broadcast_to(item_counts.mean(axis=1, keepdims=True), item_counts.shape)
@@ -71,21 +72,23 @@ class Counts:
 
 
 class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
-    """Wrapper that counts the displays and clicks of each item in an episode, for policies without
-    memory.
+    """Wrapper that adds each item's numbers of displays and clicks in the episode to the
+    observation, for policies without memory.
 
-    The observation is a mapping of the ``clicks`` ``(K,)`` and of ``counts`` ``(L, 4K + 1)``. An
-    item's row holds log(1 + n), where n is the number of its displays at each position, and then
-    the number of its clicks there. Then come the averages of these numbers over all items, and
-    last the part of the episode that is left.
+    The observation is a dict with ``clicks`` ``(K,)`` and ``counts`` ``(L, 4K + 1)``. Each item has
+    a row of ``counts``. Its first K entries are log(1 + n) for the number n of displays at each
+    position, and the next K entries are log(1 + n) for the number n of clicks. Then come the
+    averages of these 2K entries over all items. The last entry is the fraction of the episode that
+    is left.
 
-    `PlackettLuceActorCritic` scores each item by its row.
+    `PlackettLuceActorCritic` computes the score of each item from the item's row.
 
     Args:
-        env: an environment of queries, whose actions are lists and whose observation is the clicks.
+        env: an environment with the prefix ``Queries``, or another environment that observes only
+            clicks and has episodes of a fixed length.
 
     Raises:
-        ValueError: another environment.
+        ValueError: the environment observes more than clicks, or its episodes have no fixed length.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -116,20 +119,24 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
 
 
 class EpisodeCountsVector(VectorWrapper):
-    """`EpisodeCounts` for a native vector environment: ``counts`` ``(B, L, 4K + 1)``.
+    """Wrapper like `EpisodeCounts` for a vector environment of clickgym, with ``counts``
+    ``(B, L, 4K + 1)``.
 
     Args:
-        env: a vector environment of this package with ``autoreset_mode="SameStep"``, with actions
-            and observations as in `EpisodeCounts`.
+        env: the vector environment, created with ``autoreset_mode="SameStep"``; its streams meet
+            the requirements of `EpisodeCounts`.
 
     Raises:
-        ValueError: another environment.
+        ValueError: the environment observes more than clicks, its episodes have no fixed length, or
+            its autoreset mode is not ``"SameStep"``.
     """
 
     def __init__(self, env: VectorEnv) -> None:
         super().__init__(env)
         if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError('expected streams of gym.make_vec(..., autoreset_mode="SameStep")')
+            raise ValueError(
+                'env has another autoreset mode; pass autoreset_mode="SameStep" to gym.make_vec'
+            )
         self._counts = Counts(env, env.single_observation_space, env.num_envs)
         self.single_observation_space = self._counts.space
         self.observation_space = batch_space(self._counts.space, env.num_envs)
@@ -144,10 +151,10 @@ class EpisodeCountsVector(VectorWrapper):
         counts, ended = self._counts, terminated | truncated
         if not ended.any():
             counts.add(infos["ranking"], clicks)
-        else:  # infos keep the sessions that ended an episode apart
+        else:  # the sessions that ended an episode are in final_obs and final_info
             last, final = clicks.copy(), infos["final_info"]
             last[ended] = np.stack(infos["final_obs"][ended])
-            counts.add(final["ranking"], last)  # has all streams
+            counts.add(final["ranking"], last)  # final_info covers all streams
             rows = counts.observed()
             for b in np.flatnonzero(ended):
                 infos["final_obs"][b] = {"clicks": last[b], "counts": rows[b]}

@@ -1,5 +1,5 @@
-"""A wrapper with which a policy chooses a ranked list item by item, in K steps of `Discrete(L)`:
-DQN, and with masks MaskablePPO.
+"""The wrapper `ItemByItem`, with which a policy with discrete actions (DQN, MaskablePPO) chooses a
+ranked list item by item.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .actions import ListActionSpace
 
 
 class Choices(ListActionSpace, Discrete):
-    """The action is the number of the item at the next position.
+    """Action space in which an action is the number of the item at the next position.
 
     Args:
-        lists, items: as for `ListActionSpace`.
-        observed: the observation space below the unfinished lists.
+        lists, items: see `ListActionSpace`.
+        observed: the observation space of the environment.
     """
 
     def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
@@ -36,12 +36,12 @@ class PartialLists:
     """Unfinished lists, one for each stream, all of the same length.
 
     Args:
-        space: the action space of the choices.
-        streams: ``()``, or ``(B,)``.
+        space: the action space from which the items are chosen.
+        streams: ``(B,)`` for B streams; by default ``()``, for one stream.
 
     Attributes:
-        placed: ``(*streams, K, L)`` int8, 1 if a position holds the item of a number.
-        position: the next position.
+        placed: ``(*streams, K, L)`` int8, 1 where a position contains the item with a number.
+        position: the next position to fill, counted from 0.
     """
 
     def __init__(self, space: Choices, streams: tuple[int, ...] = ()) -> None:
@@ -49,13 +49,16 @@ class PartialLists:
         self.clear()
 
     def clear(self) -> None:
-        """Start new lists."""
+        """Remove all items, to start new lists."""
         sizes = self.space.n_positions, self.space.n_items
         self.placed, self.position = np.zeros((*self.streams, *sizes), np.int8), 0
 
     def place(self, choices: Any) -> None:
-        """Put the items of the chosen numbers, of shape ``streams``, at the next position; a number
-        that is already on the list stands for the next number that is not.
+        """Place the chosen item on each stream's list, at the next position. If the item is already
+        on the list, place the next item by number that is not yet on the list.
+
+        Args:
+            choices: the numbers of the chosen items, in an array of shape ``streams``.
         """
         n_items = self.space.n_items
         numbers = as_integers("choice", choices, self.streams, 0, n_items)
@@ -68,75 +71,81 @@ class PartialLists:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all positions are filled."""
+        """True if all positions are filled."""
         return self.position == self.space.n_positions
 
     @property
     def available(self) -> NDArray[np.bool_]:
-        """``(*streams, L)`` booleans: the numbers that are not yet placed."""
+        """``(*streams, L)`` True for each number whose item is not yet on the list."""
         return np.logical_not(self.placed.any(axis=-2))
 
     @property
     def rankings(self) -> NDArray[np.int64]:
-        """The complete lists, ``(*streams, K)``."""
+        """``(*streams, K)`` the item ids of the complete lists."""
         return self.space.items[self.placed.argmax(axis=-1)]
 
     def observe(self, observation: Any, streams: Any = ...) -> dict[str, Any]:
-        """Return what a policy observes: an observation of all streams, or of one stream, and a
-        copy of what is placed.
+        """Return the observation of a policy: the environment's observation and a copy of
+        ``placed``.
+
+        Args:
+            observation: the environment's observation, of one stream or of all streams.
+            streams: the index of the stream; by default, all streams.
         """
         last = observation if isinstance(observation, dict) else {"observation": observation}
         return {**last, "placed": self.placed[streams].copy()}
 
 
 def space_of_partial_lists(choices: Choices) -> Dict:
-    """Return the space of what `PartialLists.observe` returns."""
+    """Return the space of the observations that `PartialLists.observe` returns."""
     space = choices.observed
     spaces = space.spaces if isinstance(space, Dict) else {"observation": space}
     return Dict({**spaces, "placed": MultiBinary([choices.n_positions, choices.n_items])})
 
 
 def lists_are_episodes(env: Any) -> bool:
-    """Whether an episode of item-by-item choices is one list. For stateful users it is a user's
-    whole stay instead, because a list changes how its user clicks later.
+    """Return whether an episode of item-by-item choices is one list. For users who may leave, an
+    episode is an episode of ``env`` instead, because a list may change how its user clicks later.
     """
     model = user_model_of(env)
     return model is None or not model.may_leave
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):
-    """Wrapper in which an episode is one list of K steps: each step chooses the item of the next
+    """Wrapper in which an episode is one list: each of its K steps chooses the item at the next
     position, from the top down.
 
     Use this wrapper for a policy with discrete actions (DQN). If the chosen item is already on the
     list, the next item by number that is not yet on the list is placed instead, so each item is
-    shown once; ``placed`` shows the items that were placed. For a policy that supports masks
-    (MaskablePPO from sb3-contrib), `action_masks` returns the choices that are left. The policy
-    sees the items above when it chooses the next one. A session costs K passes through the network.
-    The reward comes with the last item. Set the discount to 1, because a smaller discount would
-    reduce the reward for the items at the top.
+    shown once; ``placed`` in the observation shows the items that were placed. For a policy that
+    supports masks (MaskablePPO from sb3-contrib), `action_masks` returns the choices that are left.
+    When the policy chooses an item, it sees the items above. A session costs K passes through the
+    network. The reward comes with the last item. Set the discount to 1, because a smaller discount
+    would reduce the reward for the items at the top.
 
-    The sessions of ``env`` continue from one list to the next. `reset` starts a new list. It also
-    resets ``env`` if it gets a seed or options, or if the episode of ``env`` has ended (for example
-    by a time limit).
+    The sessions of ``env`` continue from one list to the next. `reset` starts a new list, and
+    resets ``env`` only if you pass a seed or options, or if the episode of ``env`` has ended (for
+    example by a time limit).
 
-    Stateful users are the exception, because a list changes how its user clicks later: an episode
-    is then an episode of ``env``. The step of the last item also starts the next list, and `reset`
-    resets ``env``.
+    Stateful users are the exception, because a list changes how its user clicks later. With
+    stateful users, an episode is an episode of ``env``: the step that places the last item of a
+    list also starts the next list, and `reset` always resets ``env``.
 
     Args:
         env: an environment whose action space is a `RankedList`.
 
     Observation:
-        A `Dict` with the last observation of ``env`` as ``observation`` (or with its own keys, if
-        it is a `Dict`), and with ``placed`` ``MultiBinary([K, L])``, 1 where a position holds an
-        item; the first row of zeros is the position to be filled. On the last step, the
-        observation holds the clicks and the list that got them.
+        A `Dict` with two parts. The first part is the last observation of ``env``, as
+        ``observation`` or, if it is a `Dict`, under its own keys. The second part is ``placed``,
+        ``MultiBinary([K, L])``, with 1 where a position contains an item; the first row of zeros is
+        the next position to fill. After the last step of a list, the observation contains this
+        list and the clicks on it.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: in ``step``, a number that is not an item.
-        gymnasium.error.ResetNeeded: in ``step``, before `reset` starts an episode of ``env``.
+        ValueError: an action of ``step`` is not an item.
+        gymnasium.error.ResetNeeded: ``step`` was called before `reset` started an episode of
+            ``env``.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -160,16 +169,17 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self.action_space = choices
         self.observation_space = space_of_partial_lists(choices)
         self._partial_lists, self._is_one_list = PartialLists(choices), lists_are_episodes(env)
-        self._observation: Any = None  # the last observation of env; None if its episode is over
+        self._observation: Any = None  # the last observation; None if env's episode is over
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start a list. With a seed or options, or if the episode of ``env`` has ended, also reset
-        ``env``.
+        """Start a new list. Also reset ``env`` if a seed or options are given, if the episode of
+        ``env`` has ended, or if users are stateful.
 
         Returns:
-            The observation; and the info of the reset of ``env``, or an empty one.
+            The observation; and the info from the reset of ``env``, or an empty dict if ``env`` was
+            not reset.
         """
         info: dict[str, Any] = {}
         if self._observation is None or not self._is_one_list or seed is not None or options:
@@ -178,18 +188,19 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         return self._observe(), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Choose the item of the next position.
+        """Choose the item at the next position.
 
         Args:
-            action: an item; if it is already on the list, the next item that is left is placed.
+            action: the number of the item; if this item is already on the list, the next item by
+                number that is not yet on the list is placed.
 
         Returns:
-            The observation; the reward, 0 before the last item; whether the list is complete, or a
-            stateful user has left; whether the sessions were truncated; the info, empty before the
-            last item.
+            The observation; the reward, which is 0 before the last item; ``terminated``, True if
+            the list is complete (with stateful users, if the user has left); ``truncated``, True if
+            ``env`` truncated its episode; and the info, which is empty before the last item.
         """
         if self._observation is None:
-            raise gym.error.ResetNeeded("call reset() before step(): reset starts a list")
+            raise gym.error.ResetNeeded("call reset() before step(), to start a list")
         self._partial_lists.place(action)
         if not self._partial_lists.is_complete:
             return self._observe(), 0.0, False, False, {}
@@ -205,9 +216,9 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         return observation, float(reward), is_over, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return ``(L,)`` booleans: the choices that are left for the next step."""
+        """Return a mask of the items that are not yet on the list, ``(L,)`` booleans."""
         return self._partial_lists.available
 
     def _observe(self) -> dict[str, Any]:
-        # A deep copy, because Gymnasium expects new data at every step.
+        # Gymnasium expects new arrays at every step.
         return deepcopy(self._partial_lists.observe(self._observation))

@@ -1,5 +1,5 @@
-"""Wrappers that measure regret, reward and clicks of any code that calls ``env.step``, and make a
-`Result` of them.
+"""Wrappers that measure the regret, reward and clicks of any code that calls ``env.step``, and
+return the measurements as a `Result`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .item_by_item import Choices
 
 
 class _Recorded:
-    """Base class of `RecordRegret` and `RecordVectorRegret`: it stores what they measure, and makes
-    a `Result` of it.
+    """Base class of `RecordRegret` and `RecordVectorRegret`, which stores their measurements and
+    returns these as a `Result`.
     """
 
     env: Any
     _seed: int | None = None
-    """The seed of the reset before the first session."""
+    """The seed of the last reset before the first session."""
     _n_simulated = 0
-    """The number of sessions that the environment had simulated when the last one was measured."""
+    """The number of sessions that the environment had simulated after the last measured session."""
 
     def _begin(self) -> None:
         self.meter = Record()
@@ -51,7 +51,9 @@ class _Recorded:
         return start
 
     def _finish(self, query: int | None = None) -> None:
-        """Note the end of a step, and its query if the users have several."""
+        """Store the query of a step (None unless users have several queries), and the time and the
+        number of simulated sessions after the step.
+        """
         self._queries.add(query)
         self._seconds = clock() - self._started
         self._n_simulated = getattr(self.env.unwrapped, "n_simulated", 0)
@@ -59,24 +61,24 @@ class _Recorded:
     def result(
         self, agent: str, horizon: int | None = None, *, trained: int | None = None
     ) -> Result:
-        """Return everything measured so far as the result of one run, for `clickgym.Results`.
+        """Return all measurements so far as the result of one run, for `clickgym.Results`.
 
         The result has the same checkpoints as a result of `clickgym.run`, and ``seconds`` is the
-        time from the first reset to the last step. ``unrecorded`` counts the sessions that the
-        environment simulated but this wrapper did not measure; environments from other packages do
-        not count such sessions. ``reseeded`` counts how often `reset` got a seed that had been used
-        before, which brings the same users back.
+        time from the first reset to the last step. ``unrecorded`` is the number of sessions that
+        the environment simulated but this wrapper did not measure; it is 0 for environments from
+        other packages. ``reseeded`` is the number of resets with a seed that had been used before,
+        which brings the same users back.
 
         Args:
-            agent: the name, in tables and figures, of whatever chose the lists.
-            horizon: the number of sessions that the result covers, starting with the first; by
+            agent: the name, for tables and figures, of the agent or program that chose the lists.
+            horizon: the number of sessions, from the first session on, that the result covers; by
                 default, all sessions. To measure another model or agent, create a new environment.
             trained: the number of sessions from which the agent had already learned in other
-                environments; 0 if its training began in this environment. Tables show this number,
-                or say that it is unknown if you pass None.
+                environments; 0 if its training began in this environment. Tables show this number;
+                by default, they say that it is unknown.
 
         Raises:
-            ValueError: no session was measured, or fewer than ``horizon``.
+            ValueError: no session has been measured, or fewer sessions than ``horizon``.
         """
         n_measured = self.meter.step
         last = n_measured if horizon is None else check_horizon(horizon)
@@ -118,14 +120,14 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
 
     Args:
         env: an environment from clickgym, wrapped or not; or an environment from another package
-            whose observation is the clicks, or a mapping with ``clicks``. Regret is nan if ``info``
+            whose observation is the clicks, or a dict with ``clicks``. Regret is nan if ``info``
             contains neither ``regret`` nor both ``expected_reward`` and ``optimal_reward``. Regret
-            is also nan if a wrapper inside this one changes the reward, unless that wrapper puts
-            its own ``regret`` into ``info``.
+            is also nan if a wrapper inside `RecordRegret` changes the reward without putting its
+            own ``regret`` into ``info``.
 
     Attributes:
-        meter: ``step``, the number of sessions so far; and the arrays ``regret``, ``reward`` and
-            ``clicks``, the cumulative totals after each session.
+        meter: the measurements, with ``step``, the number of sessions so far, and the arrays
+            ``regret``, ``reward`` and ``clicks``, the cumulative totals after each session.
 
     Raises:
         TypeError: ``env`` is not an environment, or ``env`` is an `ItemByItem` wrapper, whose steps
@@ -181,18 +183,18 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
 
 
 class RecordVectorRegret(_Recorded, VectorWrapper):
-    """`RecordRegret` for the streams of ``gym.make_vec``, measured together as one training.
+    """Wrapper that measures the sessions of all streams from ``gym.make_vec`` together, as one run.
 
     Args:
-        env: an environment that ``gym.make_vec`` returned for an id of clickgym; put any other
-            wrappers around this wrapper.
+        env: the environment that ``gym.make_vec`` returned for an environment id of clickgym; put
+            other wrappers around `RecordVectorRegret`.
 
     Attributes:
-        meter: as in `RecordRegret`, with the sessions of all streams in one sequence: step by step,
-            and within each step stream by stream.
+        meter: the measurements, as in `RecordRegret`, with the sessions of all streams in one
+            sequence: step by step, and within each step stream by stream.
 
     Raises:
-        TypeError: ``env`` is an environment of another kind, or is wrapped.
+        TypeError: ``env`` is not a `ClickVectorEnv`, or is wrapped.
     """
 
     def __init__(self, env: VectorEnv) -> None:

@@ -143,7 +143,9 @@ def test_bad_actions(users, action, message):
 
 @pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
 def test_wrappers_want_ranked_lists(wrapper):
-    with pytest.raises(TypeError, match=r"expected ranked lists as actions; .* is Discrete"):
+    with pytest.raises(
+        TypeError, match=r"the action space is Discrete.*; expected a clickgym.envs.RankedList"
+    ):
         wrapper(gym.make("CartPole-v1"))
 
 

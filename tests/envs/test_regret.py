@@ -98,7 +98,7 @@ def test_seeds_that_come_again_are_counted(recorded):
         env.step(env.action_space.sample())
     result = env.result("mine")
     assert result.reseeded == 2
-    assert "a seed came again 2 times" in repr(result)
+    assert "a seed was used again 2 times" in repr(result)
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
