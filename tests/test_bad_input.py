@@ -169,10 +169,10 @@ CALLS = {
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "n_jobs is 0; expected a number of": lambda: short(["PBMRank-v0"], ["Random"], n_jobs=0),
     "seed is 9223372036854775808; expected": lambda: short(["PBMRank-v0"], ["Random"], seed=2**63),
-    "UniRank: leave out horizon, which the run sets": lambda: run(
+    "UniRank: leave out horizon, which clickgym sets": lambda: run(
         "UniRank:horizon=9", "PBMRank-v0", 9
     ),
-    "expected folders or results; got none": lambda: clickgym.Results([]),
+    "source is empty; pass at least one folder": lambda: clickgym.Results([]),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
     "two instances have the same name": lambda: short(
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]

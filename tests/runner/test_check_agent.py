@@ -141,10 +141,10 @@ PLAIN = {
     Repeats: "- lists: Repeats, session 1: bad ranking ",
     NeedsTwoItems: "- lists: IndexError: index -2 is out of bounds for axis 0 with size 1",
     Unseeded: "- seeds: the same seed gives different lists",
-    GlobalDraws: "- agents side by side: it draws from the global random generator",
+    GlobalDraws: "- agents side by side: the agent draws from the global random generator",
     Shared: "- agents side by side: two agents of this class influence each other",
     OftenById: "- item ids: the regret of the first ",
-    WritesClicks: "- lists: update changes the clicks that it is given",
+    WritesClicks: "- lists: update changes its argument clicks",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ in regret",
 }
 

@@ -150,7 +150,7 @@ FAULTS = {
     "an error": (ValueError("no stock"), r"ValueError: no stock \(.*in step: 'raise wrong'\)"),
     "clicks .5": (([0.5, 0], 1.0, False, False, {}), EXPECTED),
     "reward nan": (([1, 0], np.nan, False, False, {}), "reward is nan; expected a finite number"),
-    "four values": (([1, 0], 1.0, False, {}), r"it returned .*; expected \(observation, reward, "),
+    "four values": (([1, 0], 1.0, False, {}), r"the result is .*; expected \(observation, rew"),
 }
 
 

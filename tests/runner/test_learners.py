@@ -130,11 +130,11 @@ def test_a_learner_is_not_compared_run_by_run() -> None:
     assert results.table("A2C:n_envs=8")["difference"].null_count() == 3
     lines = results.plot(reference="Random").axes[0].get_lines()
     assert "A2C:n_envs=8" not in {line.get_label() for line in lines}
-    with pytest.raises(ValueError, match="no other agent met the users of A2C:n_envs=8"):
+    with pytest.raises(ValueError, match="no other agent had the same users as A2C:n_envs=8"):
         results.plot(reference="A2C:n_envs=8")
     queries = ["yandex-9982", "yandex-like"]
     for some, is_told in ((results, True), (results.select(["A2C:n_envs=8"]), False)):
-        assert ("met its own users, not those of the others" in some.to_latex()) == is_told
+        assert ("had its own users, not those of the others" in some.to_latex()) == is_told
     both = clickgym.sweep(["PBMRank-v0"], agents, 60, 1, instances=queries, n_jobs=1)
     assert both.table("A2C:n_envs=8")["difference"].null_count() == 1
 
@@ -238,7 +238,7 @@ def test_an_algorithm_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Early", "Early ended after 32 of 100 sessions"),
+        ("Early", "Early stopped training after 32 of 100 sessions"),
         ("Broken", r"Broken in ClickEnv, step 33: KeyError: 'weights'"),
     ],
 )

@@ -222,7 +222,7 @@ def test_an_agent_that_cannot_rank_held_out_queries(tmp_path):
     judged |= {"out": tmp_path / "out", "horizon": 20, "runs": 1}
     for agent, error, message in (
         ("Random", ValueError, r"cannot rank .* best\(features\)"),
-        (Repeats, clickgym.AgentError, r"step 1: .*expected an order of its \d"),
+        (Repeats, clickgym.AgentError, r"step 1: .*expected a permutation of its \d"),
     ):
         with pytest.raises(error, match=message):
             clickgym.run(agent, env, 20, metrics=names)

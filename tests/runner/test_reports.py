@@ -108,7 +108,7 @@ def test_print_shows_the_table_and_report_needs_no_folder(returned, capsys, tmp_
     monkeypatch.setattr("clickgym.runner.results.LINES", 4)
     *lines, rest = str(results).splitlines()
     assert lines == printed.splitlines()[:4]
-    assert rest == f"… {len(printed.splitlines()) - 4} more lines: report() prints all"
+    assert rest == f"… {len(printed.splitlines()) - 4} more lines: report() prints them all"
     assert not [*tmp_path.iterdir()]
 
 
@@ -323,9 +323,9 @@ def test_numbers_of_the_table():
 @pytest.mark.parametrize(
     ("apart", "reason"),
     [
-        ("b", "b met its own users, not those of the others, so it has no difference."),
-        ("abc", "a, b and c met their own users, not those of the others, so they have no diff"),
-        ("abc", "So no agent is compared with a: name another reference."),
+        ("b", "b had its own users, not those of the others, so it has no difference."),
+        ("abc", "a, b and c had their own users, not those of the others, so they have no diff"),
+        ("abc", "No agent can be compared with a; choose another reference."),
         ("", "Two runs are too few for p."),
     ],
 )
@@ -379,4 +379,4 @@ def test_facts_of_loops_are_shown_everywhere():
     for words in (label, " ".join(format_table(results).notes), results.to_latex()):
         assert "after 0 to 20,000 sessions of training" in words
         assert "0 to 3,000 sessions were not recorded" in words
-        assert "a seed came again 0 to 7 times" in words
+        assert "a seed was used again 0 to 7 times" in words

@@ -187,7 +187,7 @@ def test_runs_of_other_fields_are_named_in_a_line(whole, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "out")
     [file] = files_of(folder)
     file.write_text(file.read_text().replace('"engine"', '"motor"'))
-    with pytest.raises(ValueError, match=f"{file} is not a file with runs of this version"):
+    with pytest.raises(ValueError, match=f"{file} has runs that this version cannot read"):
         clickgym.Results(folder)
 
 
@@ -236,7 +236,7 @@ def test_a_folder_without_a_finished_run_is_left_out(whole, tmp_path):
     """The folder is of a sweep that was started but not finished, or that failed."""
     with pytest.raises(clickgym.AgentError):
         sweep(tmp_path, envs=ENVS[:1], agents={"mine": Failing})
-    with pytest.raises(ValueError, match="holds no finished run yet"):
+    with pytest.raises(ValueError, match="has no finished run yet; to continue, run"):
         numbers(tmp_path)
     with pytest.warns(UserWarning, match="has no finished run yet, and is left out"):
         assert_frame_equal(numbers(whole, tmp_path), numbers(whole))

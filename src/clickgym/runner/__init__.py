@@ -1,27 +1,30 @@
-"""Run agents in environments: one pair, many pairs, their results, figures and commands.
+"""Single runs, sweeps over many agents and environments, their results, and the commands.
 
 A sweep uses these modules in turn:
 
-- ``make`` reads specs and labels, and makes environments and agents from them.
+- ``make`` parses specs and labels, and creates the environments and agents that they name.
 - ``sweep`` tries every agent in every environment, and plays the missing runs in parallel
   (``workers``).
 - ``play`` plays one run. ``play.play_run``, which contains `clickgym.run`, chooses one of the loops
-  in ``play.compiled_loop`` and ``play.python_loop``. ``play.metrics`` defines the metrics besides
-  regret, reward and clicks, ``play.loop`` defines what a loop receives, and ``play.run_errors``
-  defines errors that say whether the agent or the environment failed.
+  in ``play.compiled_loop`` and ``play.python_loop``. ``play.metrics`` defines additional metrics,
+  ``play.loop`` defines the argument of every loop, and ``play.run_errors`` defines errors that say
+  whether the agent or the environment failed.
 - ``store`` saves the configuration of a sweep and its finished runs in a folder; ``meaning``
-  describes what a label stands for.
-- ``results`` holds the rows of sweeps and single runs, ``summaries`` computes their table, and
-  ``reports`` prints the table (on a ``console``) and draws the figure.
+  records what each label stands for, so that two sweeps can be compared.
+- ``results`` stores the rows of sweeps and single runs, ``summaries`` computes the table of final
+  results, and ``reports`` prints this table (on a ``console``) and draws the figure.
 
-Four words have one meaning here:
+``check_agent`` checks agents, and ``commands`` contains the commands of the command line.
 
-- a *spec* is how an agent or an environment is written, such as ``"TopRank:delta=0.1"``; it is
-  resolved into a class, a function, a registered id or users, and the arguments for these;
-- a *label* is the name in tables: the spec, or another name that you give;
-- a *config* describes a sweep, and is saved in the sweep's folder;
-- a *cell* is all runs of one agent in one environment with one instance. A folder identifies a run
-  by the labels of its agent, environment and instance, and by its number.
+Four words have a fixed meaning in these modules:
+
+- A *spec* names an agent or an environment and its arguments, such as ``"TopRank:delta=0.1"``. To
+  *resolve* a spec means to find the class, function, registered id or users that it names.
+- A *label* is the name of an agent, environment or instance in tables: its spec, or a name of your
+  choice.
+- A *config* describes a sweep, and is saved in the sweep's folder.
+- A *cell* consists of all runs of one agent in one environment with one instance. In a folder, a
+  run is identified by the labels of its agent, environment and instance, and by its number.
 """
 
 from .play.metrics import METRICS, Metric

@@ -1,4 +1,4 @@
-"""Check an agent against the interface of agents in one call."""
+"""`check_agent`, which checks in one call that an agent follows the interface of agents."""
 
 from __future__ import annotations
 
@@ -42,51 +42,52 @@ from .play.run_errors import AgentError, check_list
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])
 PRODUCTION = np.array([2, 3, 0, 4, 1])
-"""The production list of the checks: all items in the order in which they were ranked before."""
+"""The production list in the checks: all items, the top of the list first."""
 THETA = np.array([0.7, 0.2])
 ANGLES = np.array([0.2, 0.9, 0.5, 1.4, 1.1])
 NORMS = np.array([0.6, 0.9, 0.4, 0.8, 0.5])
 FEATURES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1) * NORMS[:, None]
-"""``(5, 2)``: features for which the attractions of the items differ."""
+"""``(5, 2)`` features of the items, chosen so that all items differ in attraction."""
 SIZES = ((5, 3), (2, 2), (1, 1))
 HOW_TO_DRAW = "draw only from numpy.random.default_rng(seed)"
 TOLD_HORIZON = 10
-"""The horizon that agents are told; checks continue beyond it."""
+"""The horizon that agents are told. The checks continue beyond this horizon."""
 SESSIONS = 300
 SEEDS = 100
-"""The number of runs for each order of the items."""
+"""The number of runs for each of the two orders of the items in `check_item_ids`."""
 COMPARED_AT = np.array([1, 4, 16])
-"""The numbers of sessions after which the regret of two orders of the items is compared."""
+"""The numbers of sessions after which `check_item_ids` compares the regret of the two orders."""
 SIGMAS = 5.0
-"""A difference of two means is a fault if it exceeds this number of standard errors."""
+"""The number of standard errors beyond which a difference of two means counts as a fault."""
 
 
 def check_agent(agent: AgentLike) -> None:
     """Check that an agent follows the interface of `clickgym.agents.Agent`.
 
     The agent is run on small problems. If its constructor takes ``n_features``, the items have
-    features; if its constructor takes ``n_states``, the users have memory. The function returns
-    None if the agent passes, and otherwise raises one error that lists all faults. The checks are:
+    features; if its constructor takes ``n_states``, the users have memory. If the agent has faults,
+    the function raises one error that lists the faults; otherwise, it returns None. It checks that
 
     - the constructor accepts ``n_items``, ``n_positions`` and ``seed``, and returns an agent;
-    - a list has as many items as positions, and no item twice, even if there is only one item, and
-      after the horizon;
+    - each list has one item per position and no item twice, even if there is only one item, and
+      even after the horizon;
     - the same seed gives the same lists;
-    - agents do not affect one another, and do not change the arrays that are passed to them;
-    - the agent does not prefer items because of their ids;
-    - for a `CompiledAgent`, both engines agree, saving, loading and hyper-parameters work, and no
+    - agents do not affect each other, and do not change the arrays that are passed to them;
+    - the agent does not favour items because of their ids;
+    - for a `CompiledAgent`, both engines agree; saving, loading and hyper-parameters work; and no
       kernel uses an index out of range.
 
     The function does not check whether the agent learns.
 
     Args:
-        agent: as for `clickgym.make_agent`: a class, ``"module:Class"`` or the name of an agent;
-            with hyper-parameters ``"CascadeKLUCB:c=1.0"`` or ``(MyAgent, {"c": 1.0})``.
+        agent: the agent, in any form that `clickgym.make_agent` accepts: a class,
+            ``"module:Class"`` or an agent's name, with hyper-parameters if you like, such as
+            ``"CascadeKLUCB:c=1.0"`` or ``(MyAgent, {"c": 1.0})``.
 
     Raises:
-        AssertionError: the agent has faults; the message has a line for each.
-        ValueError, TypeError: there is no such agent, or it is an algorithm with its own training
-            loop, which has another interface.
+        AssertionError: the agent has faults; the message has one line for each fault.
+        ValueError, TypeError: the agent is unknown, or is an algorithm with its own training loop,
+            which has a different interface.
 
     Example:
         >>> import clickgym
@@ -121,7 +122,7 @@ def check_agent(agent: AgentLike) -> None:
 
 
 Checks = Mapping[str, Callable[[], None]]
-"""Checks by their names in the report; a check that finds a fault raises a `Fault`."""
+"""Checks by their names in the report. A check raises a `Fault` if the agent fails it."""
 
 
 def _run_checks(heading: str, first: Checks, others: Checks) -> None:
@@ -130,11 +131,13 @@ def _run_checks(heading: str, first: Checks, others: Checks) -> None:
     Args:
         heading: the first line of the report, such as ``"MyAgent does not follow the interface of
             agents"``.
-        first: checks on which the others depend; the first fault among them stops all checks.
-        others: checks that all run.
+        first: checks on which later checks depend; after the first fault in these, no further
+            check runs.
+        others: independent checks, which all run.
 
     Raises:
-        AssertionError: a line for each fault, with the name of its check.
+        AssertionError: a check found a fault; the message has one line for each fault, which begins
+            with the name of the check.
     """
     faults: list[str] = []
     for name, check in first.items():
@@ -157,7 +160,7 @@ def _fault(name: str, check: Callable[[], None]) -> list[str]:
 
 
 class _Check:
-    """An agent, the small problems that it plays, and the checks."""
+    """An agent to check, the small environments in which it plays, and the checks."""
 
     def __init__(self, agent: AgentLike) -> None:
         self.maker, self.arguments = resolve_agent(agent)
@@ -174,15 +177,20 @@ class _Check:
         try:
             self.agent: Any = self.make_agent()
         except FAILURES:
-            self.agent = None  # `check_constructor` meets the same error and reports it
+            self.agent = None  # `check_constructor` reports the error
 
-    # ------------------------------------------------------------------------------------- problems
+    # --------------------------------------------------------------------------------- environments
 
     def make_env(
         self, n_items: int = 5, n_positions: int = 3, order: ArrayLike = range(5)
     ) -> gym.Env:
-        """Return an environment with the features or user states that the agent needs. The item
-        with number i has the properties at index ``order[i]`` of the constants above.
+        """Return an environment with the features or user states that the agent needs.
+
+        Args:
+            n_items: the number of items, at most 5.
+            n_positions: the number of positions, at most 3.
+            order: a permutation of the items: item i is as attractive as item ``order[i]`` is by
+                default. In environments with features, the order has no effect.
         """
         items = np.asarray(order)[:n_items]
         users = PositionBasedModel(ATTRACTION[items], EXAMINATION[:n_positions])
@@ -202,20 +210,21 @@ class _Check:
         )
 
     def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
-        """Return the lists of agents that take turns, each agent in its own environment. All
-        environments have the same seed.
+        """Let agents play in turns, each in its own environment, and return each agent's lists.
+
+        All environments have the same seed.
         """
         lists_of_agents = (_play_lists(agent, self.make_env(), n_sessions) for agent in agents)
         return [[*lists] for lists in zip(*zip(*lists_of_agents, strict=True), strict=True)]
 
-    # -------------------------------------------------------------------------------- of all agents
+    # ------------------------------------------------------------------------ checks for all agents
 
     def check_constructor(self) -> None:
         for name in ("n_items", "n_positions", "seed"):
-            expect(accepts(self.maker, name), f"its constructor takes no argument {name}")
+            expect(accepts(self.maker, name), f"the constructor has no argument {name}; add it")
         for seed in (0, None):
             agent = self.make_agent(seed=seed)
-            fault = f"it makes a {type(agent).__name__}, which is not a clickgym.agents.Agent"
+            fault = f"the agent is a {type(agent).__name__}; expected a clickgym.agents.Agent"
             expect(isinstance(agent, Agent), fault)
 
     def check_lists(self) -> None:
@@ -232,8 +241,8 @@ class _Check:
         (lists_alone,) = self.play(self.make_agent())
         is_untouched = generators == _global_generators()
         fault = (
-            "it draws from the global random generator of numpy, random or torch, or seeds that "
-            "generator"
+            "the agent draws from the global random generator of numpy, random or torch, or seeds "
+            "that generator"
         )
         expect(is_untouched, f"{fault}; {HOW_TO_DRAW}, or from a torch.Generator")
         lists_together = self.play(self.make_agent(), self.make_agent())
@@ -260,13 +269,13 @@ class _Check:
                 "with it; break ties at random, because item ids carry no information"
             )
 
-    # --------------------------------------------------------------------------- of compiled agents
+    # ------------------------------------------------------------------- checks for compiled agents
 
     def check_hyperparameters(self) -> None:
         missing = ", ".join(
             name for name in self.hyperparameter_names if name not in self.agent.hyperparameters
         )
-        fault = f"{missing} is not passed to super().__init__, so save does not save it"
+        fault = f"{missing} is not passed to super().__init__, so save does not save it; pass it"
         expect(not missing, fault)
         for name, value in self.agent.hyperparameters.items():
             if type(value) is not float or name in self.arguments:
@@ -274,7 +283,7 @@ class _Check:
             try:
                 pair = self.maker, {**self.arguments, name: 1}
                 agent: Any = make_agent(pair, self.make_env(), horizon=SESSIONS, seed=0)
-            except (TypeError, ValueError):  # 1 is out of its range
+            except (TypeError, ValueError):  # 1 is out of the allowed range
                 continue
             fault = (
                 f"{name}=1 stays an integer, so kernels would cut off decimals; convert it with "
@@ -302,15 +311,17 @@ class _Check:
 
 
 def _global_generators() -> tuple[Any, ...]:
-    state: Any = np.random.get_state()  # noqa: NPY002 (whether it is left alone)
-    torch: Any = sys.modules.get("torch")  # only agents import it
+    state: Any = np.random.get_state()  # noqa: NPY002 (to see whether an agent changes it)
+    torch: Any = sys.modules.get("torch")  # imported only by agents
     of_torch = torch.random.get_rng_state().tolist() if torch else None
     return state[1].tolist(), state[2], random.getstate(), of_torch
 
 
 def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
-    """Yield the list of each session before the agent learns from the session. Check the lists, and
-    check that the agent does not change its arguments.
+    """Let an agent play, and yield each session's list before the agent learns from the clicks.
+
+    Raises:
+        Fault: a list is invalid, or the agent changes its arguments.
     """
     base_env: Any = env.unwrapped
     (observation, _), users = env.reset(seed=0), base_env.model
@@ -336,27 +347,29 @@ def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]
 
 @contextmanager
 def _checking_arguments(method: str, **arguments: Any) -> Iterator[None]:
-    """Context manager that checks that a method does not change its arguments."""
+    """Context manager that raises a `Fault` if a method of the agent changes its arguments."""
     contents = {name: pickle.dumps(value) for name, value in arguments.items()}
     yield
     for name, value in arguments.items():
         is_same = pickle.dumps(value) == contents[name]
-        expect(is_same, f"{method} changes the {name} that it is given; copy it first")
+        expect(is_same, f"{method} changes its argument {name}; change a copy instead")
 
 
 def _reload(agent: Any) -> Any:
-    """Save an agent, load it, and return the loaded agent."""
+    """Save an agent to a file, and return the agent that is loaded from this file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agent.npz"
         agent.save(path)
         loaded = type(agent).load(path)
-    expect(repr(loaded) == repr(agent), f"saving {agent!r} and loading it gives {loaded!r}")
+    expect(repr(loaded) == repr(agent), f"{agent!r} is {loaded!r} after saving and loading")
     return loaded
 
 
 def _outcome(agent: Any, env: gym.Env, engine: Any = "auto") -> dict[str, Any]:
-    """Return what a run measures in each session and, for compiled agents, the final state of the
-    generator and the state arrays of fixed size.
+    """Play a run, and return the regret, reward and clicks after each session.
+
+    For compiled agents, the result also contains the final state of the random generator and the
+    state arrays of fixed size.
     """
     steps = range(1, SESSIONS + 1)
     result = run(agent, env, SESSIONS, seed=2, checkpoints=steps, engine=engine)

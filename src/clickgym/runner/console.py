@@ -1,4 +1,4 @@
-"""The consoles of the commands, and functions that print sentences and tables on a console."""
+"""Consoles for standard output and standard error, and functions that print text and tables."""
 
 from __future__ import annotations
 
@@ -12,39 +12,43 @@ from rich.text import Text
 
 
 def output_console() -> Console:
-    """Return the console for results: standard output."""
+    """Return a console that prints results to standard output."""
     return _widen(Console())
 
 
 def error_console() -> Console:
-    """Return the console for progress, warnings and errors: standard error."""
+    """Return a console that prints progress, warnings and errors to standard error."""
     return _widen(Console(stderr=True))
 
 
 def text_console() -> Console:
-    """Return a console whose captured text has no colours. It is as wide as `output_console`."""
+    """Return a console for capturing text without colours, as wide as `output_console`."""
     return Console(width=output_console().width, force_terminal=False, force_jupyter=False)
 
 
 def _widen(console: Console) -> Console:
-    """Do not break lines in files and pipes, unless ``COLUMNS`` sets a width other than 0."""
+    """Widen a console that writes to a file or a pipe, so that no line is broken, and return it.
+
+    The console keeps its width if the environment variable ``COLUMNS`` sets a positive width.
+    """
     if not console.width or not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = 1000
     return console
 
 
 def print_text(console: Console, text: str, style: str = "") -> None:
-    """Print a sentence, wrapped between words; a word longer than a line is not broken."""
-    # As `Text`: in a string, rich would interpret [x] and :x: in a name as markup.
+    """Print a text, with lines broken only between words, even if a word is longer than a line."""
+    # Wrapped in `Text`, because rich would interpret [x] and :x: in a string as markup.
     console.print(Text(text, style), overflow="ignore", crop=False)
 
 
 class Column(NamedTuple):
-    """A column of a table.
+    """The heading and the alignment of a column in a printed table.
 
     Attributes:
-        name: the heading.
-        align_right: whether the cells are aligned to the right, as numbers are.
+        name: the heading of the column.
+        align_right: whether the cells are right-aligned, as is usual for numbers; by default, the
+            cells are left-aligned.
     """
 
     name: str
@@ -59,14 +63,14 @@ def print_table(
     title: str = "",
     headings: bool = True,
 ) -> None:
-    """Print a table. If the table is wider than the console, its cells are wrapped.
+    """Print a table, and wrap its cells if the table is wider than the console.
 
     Args:
-        console: the console.
-        columns: the columns.
-        rows: the cells of each row; strings, or `Text` with a style.
-        title: a line above the table.
-        headings: whether to print the names of the columns.
+        console: the console on which the table is printed.
+        columns: the heading and the alignment of each column.
+        rows: the cells of each row: strings, or `Text` with a style.
+        title: a line to print above the table; by default, none.
+        headings: whether the headings of the columns are printed; True by default.
     """
     if title:
         print_text(console, title, "bold")

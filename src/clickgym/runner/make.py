@@ -1,4 +1,4 @@
-"""Specs and labels, and the environments and agents that they stand for."""
+"""Functions that parse specs and labels, and create the environments and agents behind them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from ..envs.instances.instance import shipped_instances
 from .play.run_errors import AgentError
 
 Spec = str | tuple[str, Mapping[str, Any]]
-"""A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback":
-"first_click"})``.
+"""A name, with arguments if needed: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB",
+{"feedback": "first_click"})``.
 """
 AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]
-"""An agent as a user passes it: a spec, a class, or a class with arguments."""
+"""What you can pass as an agent: a spec, a class, a function, or these with arguments."""
 EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | UserModel | tuple[Any, Mapping[str, Any]]
-"""An environment as a user passes it: an id, an id with arguments, or its users."""
+"""What you can pass as an environment: an id, a click model, or one of these with arguments."""
 
 Object = TypeVar("Object")
 
@@ -50,7 +50,7 @@ Object = TypeVar("Object")
 
 
 def split_label(text: str) -> tuple[str | None, str]:
-    """Split a typed argument into its label, which is None if there is none, and its spec.
+    """Split an argument from the command line into its label (None if it has none) and its spec.
 
     Example:
         >>> split_label("mine=my_module:MyAgent:alpha=0.1"), split_label("TopRank:delta=0.1")
@@ -61,7 +61,8 @@ def split_label(text: str) -> tuple[str | None, str]:
 
 
 def split(obj: Any) -> tuple[Any, dict[str, Any]]:
-    """Split an agent or environment into its maker (an object or a name) and its arguments.
+    """Separate the name or class (or function, or click model) of an agent or environment from its
+    arguments.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -78,8 +79,8 @@ def split(obj: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def spec_of(obj: Any) -> str | None:
-    """The spec of an agent or environment, in the form that `parse_spec` reads; None if there is no
-    spec, for example for a lambda.
+    """Return the spec of an agent or environment as text, in the form that `parse_spec` reads, or
+    None if it has no spec, as for a lambda.
 
     Example:
         >>> from clickgym.agents import CascadeKLUCB
@@ -93,8 +94,8 @@ def spec_of(obj: Any) -> str | None:
 
 
 def import_name(maker: Any) -> str | None:
-    """The name by which a class or a function can be imported; None if it cannot be imported."""
-    maker = getattr(maker, "adopted", maker)  # an adopted RL algorithm has its own class's name
+    """Return the name under which a class or function can be imported; None if there is none."""
+    maker = getattr(maker, "adopted", maker)  # the original class of an adopted RL algorithm
     name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)
     if name is None or module is None:
         return None
@@ -111,18 +112,19 @@ def import_name(maker: Any) -> str | None:
 
 
 def by_label(noun: str, objects: Iterable[Object] | Mapping[str, Object]) -> dict[str, Object]:
-    """Return agents or environments by label. The label is the spec, unless a mapping or ``LABEL=``
-    gives another label.
+    """Return a dictionary of agents or environments by label.
+
+    The label is the spec, unless a mapping or the prefix ``LABEL=`` sets another label.
 
     Args:
-        noun: ``"agent"`` or ``"environment"``.
-        objects: a list, in which a typed name may begin with ``LABEL=``; or a mapping from labels
-            to agents or environments.
+        noun: the word for an object in messages, ``"agent"`` or ``"environment"``.
+        objects: a list of agents or environments, in which text may begin with ``LABEL=``; or a
+            mapping from labels to agents or environments.
 
     Raises:
         TypeError: ``objects`` is neither a list nor a mapping.
-        ValueError: ``objects`` is empty, a label occurs twice, an agent or environment has neither
-            a spec nor a label, or a label is not printable text on one line.
+        ValueError: ``objects`` is empty, two objects have the same label, an object has neither a
+            spec nor a label, or a label is not printable text on one line.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -150,53 +152,54 @@ def by_label(noun: str, objects: Iterable[Object] | Mapping[str, Object]) -> dic
             )
         if label in result:
             raise ValueError(
-                f"two {noun}s have the label {label!r}; remove one, or give it another label: "
-                f"NAME={noun.upper()}"
+                f"two {noun}s have the label {label!r}; remove one of them, or give it another "
+                f"label: LABEL={noun.upper()}"
             )
         result[label] = obj
     if not result:
-        raise ValueError(f"the list of {noun}s is empty; name at least one {noun}")
+        raise ValueError(f"the list of {noun}s is empty; pass at least one {noun}")
     return result
 
 
 Arguments = dict[str, Any]
 ResolvedEnv = tuple[EnvSpec | UserModel | Callable[..., gym.Env], Arguments]
-"""The maker of an environment (a registered id, the users of a `ClickEnv`, or a function), and its
-arguments.
+"""A resolved environment: its registered id, its users (for a `ClickEnv`) or a function, and the
+arguments to create it with.
 """
 ResolvedAgent = tuple[Callable[..., BaseAgent], Arguments]
-"""The maker of an agent (a class or a function), and its hyper-parameters."""
+"""A resolved agent: the class or function that creates the agent, and its hyper-parameters."""
 
 OBSERVED = {
     "n_features": ("features", "contextual environments"),
     "n_states": ("the user's state", "stateful users"),
 }
-"""Sizes that some agents need: what each size counts, and who has what is counted."""
+"""Sizes that some agents need. Texts for messages say what a size counts and what has it."""
 NAMING_HINT = (
     "name any other agent as module:Class, such as my_module:MyAgent or stable_baselines3:TD3"
 )
-"""The end of a message about an unknown agent: how to name agents that have no short name."""
+"""The end of the message about an unknown agent: how to name agents outside clickgym."""
 SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
-"""Arguments of agents that the environment and the run set, and that are not hyper-parameters."""
+"""The arguments of an agent's constructor that clickgym sets; all others are hyper-parameters."""
 
 
 # ------------------------------------------------------------------------------------- environments
 
 
 def resolve_env(env: EnvLike) -> ResolvedEnv:
-    """Resolve what a user passed as an environment; return a `ResolvedEnv` unchanged.
+    """Find the registered id, users or function that an environment's spec names.
 
     Args:
-        env: as for `make_env`, except an environment object.
+        env: an environment in any form that `make_env` accepts, except an environment object. A
+            `ResolvedEnv` is returned unchanged.
 
     Raises:
         ValueError: the id is unknown, or its module cannot be imported.
-        TypeError: ``env`` cannot make environments.
+        TypeError: no environment can be created from ``env``.
     """
     if isinstance(env, gym.Env):
         raise TypeError(
-            "a sweep makes a new environment for each run: expected an id or a click model, "
-            f"got {short_repr(env)}"
+            f"{short_repr(env)} is an environment object, but a sweep creates a new environment "
+            "for each run; pass an id or a click model"
         )
     maker, arguments = split(env)
     if isinstance(maker, str):
@@ -204,20 +207,23 @@ def resolve_env(env: EnvLike) -> ResolvedEnv:
     is_class = isinstance(maker, type) and issubclass(maker, UserModel)
     if is_class or not (isinstance(maker, UserModel | EnvSpec) or callable(maker)):
         raise TypeError(
-            f"expected an id, (id, arguments) or a click model, got {short_repr(maker)}"
+            f"env is {short_repr(maker)}; expected an id, (id, arguments) or a click model"
         )
     return maker, arguments
 
 
 def _find_spec(env_id: str) -> EnvSpec:
-    """Return the registration of an id. If the id is ``module:Id-v0``, import the module first."""
+    """Return the registration of an environment id; ``module:Id-v0`` first imports the module."""
     module, colon, name = env_id.rpartition(":")
     if colon:
         module_of("environment", env_id)
     if name in gym.registry:
         return gym.registry[name]
     if colon:
-        raise ValueError(f"environment {env_id!r}: the module {module!r} registers no id {name!r}")
+        raise ValueError(
+            f"environment {env_id!r}: importing {module!r} does not register {name!r}; call "
+            "gymnasium.register in this module"
+        )
     ids = dict.fromkeys([*ENVIRONMENTS, *gym.registry])
     raise ValueError(
         f"{unknown_message('environment', env_id, ids)}; name your own environment as module:Id-v0"
@@ -225,14 +231,15 @@ def _find_spec(env_id: str) -> EnvSpec:
 
 
 def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
-    """Make an environment.
+    """Create an environment from an id or a click model.
 
     Args:
         env: an id such as ``"PBMRank-v0"``; an id with arguments for ``gym.make``, as
             ``"PBMRank-v0:reward=any_click"`` or ``("PBMRank-v0", {"reward": "any_click"})``;
             ``"module:Id-v0"``, an id that a module registers; or the users of an environment, such
             as a click model. An environment object is returned unchanged.
-        instance: an instance, as ``gym.make`` takes it; by default, the default of the id.
+        instance: the name of an instance, a file, or an `Instance` object; by default, the default
+            instance of the id.
 
     Raises:
         ValueError, TypeError: the id is unknown, or an argument is invalid.
@@ -247,8 +254,8 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     if instance is not None:
         if "instance" in arguments or isinstance(maker, UserModel):
             raise ValueError(
-                f"the instance {instance!r} cannot be used in {short_repr(env)}, which "
-                "already has its users; leave the instance out"
+                f"instance is {instance!r}, but the environment {short_repr(env)} already "
+                "specifies its users; leave instance out"
             )
         arguments = {**arguments, "instance": instance}
     if isinstance(maker, UserModel):
@@ -261,33 +268,37 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
             raise ValueError(f"environment {maker.id}: {error}") from None
     with _naming_errors(f"environment {maker_name(maker)}", SessionError):
         result = maker(**arguments)
-    check_kind(f"what {short_repr(maker)} returned", result, gym.Env, AN_ENV)
+    check_kind(f"the environment from {short_repr(maker)}", result, gym.Env, AN_ENV)
     return result
 
 
 @contextmanager
 def _naming_errors(subject: str, error_class: type[SessionError]) -> Iterator[None]:
-    """Context manager for creating ``subject``. Validation errors pass through unchanged; any other
-    exception is re-raised as an error that names ``subject``.
+    """Context manager for code that creates ``subject``, such as ``"agent TopRank"``.
+
+    Validation errors pass through unchanged; any other exception is re-raised as an error that
+    names ``subject``.
     """
     try:
         yield
     except (ValueError, ImportError, OSError, MemoryError, SessionError, gym.error.Error):
         raise
     except TypeError as error:
-        # Gymnasium wraps the error in a longer one.
+        # Gymnasium wraps the original error in a longer one.
         raise TypeError(f"{subject}: {error.__cause__ or error}") from error
     except FAILURES as error:
-        raise error_class(f"{subject} cannot be made: {cause(error)}") from error
+        raise error_class(f"{subject} cannot be created: {cause(error)}") from error
 
 
 SHIPPED: Literal["shipped"] = "shipped"
-"""The name that stands for all shipped instances."""
+"""The word in ``instances`` that stands for all instances in the package."""
 
 
 def all_instances(instances: Any) -> Sequence[Any]:
-    """Return the list of a sweep's instances, in which ``"shipped"`` is replaced by all shipped
-    instances. None stands for each environment's default instance.
+    """Return a sweep's instances as a list, with ``"shipped"`` replaced by all shipped instances.
+
+    If ``instances`` is None, the list contains only None, which stands for the default instance of
+    each environment.
     """
     if instances is None:
         return [None]
@@ -307,19 +318,20 @@ def all_instances(instances: Any) -> Sequence[Any]:
 
 
 def resolve_agent(agent: AgentLike) -> ResolvedAgent:
-    """Resolve what a user passed as an agent; return a `ResolvedAgent` unchanged.
+    """Find the class or function that an agent's spec names.
 
-    A class with its own training loop, such as ``"stable_baselines3:PPO"``, becomes an agent class
-    by `adopt`.
+    `adopt` turns a class with its own training loop, such as ``"stable_baselines3:PPO"``, into an
+    agent class.
 
     Args:
-        agent: as for `make_agent`.
+        agent: an agent in any form that `make_agent` accepts. A `ResolvedAgent` is returned
+            unchanged.
 
     Returns:
         The class or function, and the hyper-parameters that were passed.
 
     Raises:
-        ValueError, TypeError: there is no such agent, or ``agent`` cannot make agents.
+        ValueError, TypeError: the agent is unknown, or no agent can be created from ``agent``.
 
     Example:
         >>> resolve_agent("TopRank:delta=0.1")
@@ -341,7 +353,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
 
 
 def _check_maker(obj: Any, subject: str) -> Callable[..., BaseAgent]:
-    """Return the class or function that makes the agent; raise an error for any other object."""
+    """Return the class or function that creates an agent; raise an error for other objects."""
     if isinstance(obj, type):
         return obj if issubclass(obj, BaseAgent) else adopt(obj)  # type: ignore[arg-type]
     if not callable(obj) or isinstance(obj, BaseAgent) or not accepts(obj, "n_items"):
@@ -354,14 +366,14 @@ def _check_maker(obj: Any, subject: str) -> Callable[..., BaseAgent]:
 
 
 def maker_name(maker: Callable[..., Any]) -> str:
-    """Return the name of an agent in messages: the name of the class or function that makes it."""
+    """Return the name of a class or function that creates agents or environments, for messages."""
     return getattr(maker, "__name__", type(maker).__name__)
 
 
-@lru_cache(maxsize=256)  # a sweep calls it for each run
+@lru_cache(maxsize=256)  # a sweep asks again for each run
 def parameters_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a class or function that makes agents, without ``*args`` and
-    ``**kwargs``.
+    """Return the parameters of a class or function that creates agents, by name. ``*args`` and
+    ``**kwargs`` are left out.
     """
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(maker).parameters
@@ -371,7 +383,7 @@ def parameters_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def accepts(maker: Callable[..., Any], name: str) -> bool:
-    """Whether a class or function that makes agents accepts an argument of this name."""
+    """Return whether a class or function that creates agents accepts an argument ``name``."""
     parameters = inspect.signature(maker).parameters
     return name in parameters or any(
         parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
@@ -379,12 +391,12 @@ def accepts(maker: Callable[..., Any], name: str) -> bool:
 
 
 def requirements(maker: Callable[..., Any]) -> dict[str, str]:
-    """The parameters for knowledge that a paper assumes, each with the knowledge's source."""
+    """Return the arguments that an agent's paper assumes to be known, with a source for each."""
     return dict(getattr(maker, "requires", {}))
 
 
 def observed_sizes(maker: Callable[..., Any]) -> list[str]:
-    """The sizes of what an agent ranks by besides clicks, as keys of `OBSERVED`."""
+    """Return the names of the sizes in `OBSERVED` that an agent's constructor takes."""
     return [size for size in OBSERVED if size in parameters_of(maker)]
 
 
@@ -396,7 +408,7 @@ def make_agent(
     seed: Seed = None,
     **hyperparameters: Any,
 ) -> BaseAgent:
-    """Build an agent for an environment.
+    """Create an agent for an environment.
 
     The numbers of items and positions come from the environment. The knowledge that the agent's
     paper assumes also comes from the environment, unless you pass it: for example, the examination
@@ -404,23 +416,24 @@ def make_agent(
     Everything else about the users stays hidden from the agent.
 
     Args:
-        agent: a name, as on the command line: ``"CascadeKLUCB:feedback=first_click"`` or
-            ``"my_module:MyAgent"``; a class of `Agent` or stable-baselines3; or
-            ``(class, arguments)``.
-        env: the environment for which the agent is built.
-        horizon: T, the number of sessions, for agents that take a horizon.
-        seed: the seed of the agent's own generator.
-        **hyperparameters: hyper-parameters of the agent.
+        agent: an agent's name in the form used on the command line, such as
+            ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; a subclass of
+            `Agent`, or an RL algorithm of stable-baselines3; or ``(class, arguments)``.
+        env: the environment for which the agent is created.
+        horizon: T, the number of sessions, which is passed to agents that take a horizon.
+        seed: the seed of the agent's own random generator; by default, a random seed.
+        **hyperparameters: hyper-parameters of the agent; they take precedence over the arguments
+            in ``agent``.
 
     Returns:
-        The agent. Its attribute ``filled_in`` holds the arguments that came from the environment,
-        and the horizon.
+        The agent. Its attribute ``filled_in`` contains the arguments that came from the
+        environment, and the horizon.
 
     Raises:
         ValueError: the agent is unknown; the agent requires a horizon, or knowledge that the
             environment does not have; or your function returned an agent that has already been used
             in a run.
-        TypeError: the agent has no such hyper-parameter.
+        TypeError: the agent has no hyper-parameter with one of the names that you passed.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -434,11 +447,11 @@ def make_agent(
     name = maker_name(maker)
     for key in arguments:
         if key in SET_BY_THE_RUN:
-            raise TypeError(f"{name}: leave out {key}, which the run sets")
+            raise TypeError(f"{name}: leave out {key}, which clickgym sets")
         if not accepts(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown_message("hyper-parameter", key, names))
-    filled_in = {  # copied, because an agent may write into its arguments
+    filled_in = {  # copies, because an agent may write into its arguments
         key: value.copy() if isinstance(value, np.ndarray) else value
         for key, value in _filled_in(maker, arguments, env, horizon).items()
     }
@@ -461,9 +474,10 @@ def _filled_in(
     """Return the arguments that `make_agent` fills in from the environment and the horizon.
 
     Args:
-        maker: the agent's class or function.
-        arguments: the hyper-parameters that the user passed, which take precedence.
-        env, horizon: as in `make_agent`.
+        maker: the class or function that creates the agent.
+        arguments: the hyper-parameters that the user passed, which must not be filled in.
+        env: the environment from which sizes and knowledge are taken.
+        horizon: T, the number of sessions; None if it is unknown.
     """
     name, parameters, sizes = maker_name(maker), parameters_of(maker), sizes_of(env)
     required = [
@@ -486,7 +500,7 @@ def _filled_in(
                 reason = f"requires {key}, which {name_of(env)} does not have: pass {key}=..."
             raise UnsuitedError(name, reason)
 
-    # The sizes of what the agent observes besides clicks.
+    # Sizes of the features or states that the agent observes.
     for key, (quantity, owners) in OBSERVED.items():
         if key in parameters and key not in arguments:
             filled_in[key] = getattr(sizes, key)

@@ -1,5 +1,6 @@
-"""The meaning of a sweep's label: its spec, and your own code behind the spec. By these meanings,
-clickgym recognises whether two sweeps can be compared.
+"""The meanings of a sweep's labels: their specs, and your own code behind the specs.
+
+By comparing these meanings, clickgym finds out whether two sweeps can be shown in one table.
 """
 
 from __future__ import annotations
@@ -25,22 +26,23 @@ from ..envs.instances.instance import FAMILIES
 from .make import spec_of, split
 
 INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
-"""Parts of a path that mark a module of Python or of an installed package, which is not your own.
+"""A module whose path contains one of these folders belongs to Python or to an installed package,
+so it is not your own module.
 """
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a label of a sweep stands for.
+    """What a label in a sweep stands for: a spec, and your own code behind the spec.
 
     Attributes:
         spec: the spec as you could type it; None if there is no spec, as for a lambda.
-        files: digests, by name, of your own modules behind the label; of the label's class, if the
-            script defines it; and of files that the spec's arguments name. The digest of a class
-            in a notebook is None.
-        values: the numbers, texts, lists and dictionaries among these modules' constants in
-            capitals, ``"module:NAME"``, and among their classes' attributes,
-            ``"module:Class.name"``.
+        files: SHA-256 digests, by name, of your own modules that the label uses, of classes and
+            functions that the script defines, and of files that the spec's arguments name. The
+            digest of a class that is defined in a notebook is None.
+        values: the values, by name, of the upper-case constants in these modules
+            (``"module:NAME"``) and of the attributes of their classes (``"module:Class.name"``), if
+            JSON can store the values.
     """
 
     spec: str | None
@@ -48,14 +50,14 @@ class Meaning:
     values: dict[str, Any] = field(default_factory=dict)
 
     def difference(self, other: Meaning) -> str | None:
-        """Return, in words, why two meanings of a label differ; None if they are the same."""
+        """Return why two meanings of a label differ, or None if the meanings are the same."""
         if self.spec is None or None in self.files.values():
             return (
-                "its code cannot be compared: it has no name module:Class, or is defined in a "
-                "notebook"
+                "its code cannot be compared: it cannot be imported as module:Class, or is defined "
+                "in a notebook"
             )
         if self.spec != other.spec:
-            return f"it stands for {self.spec} in one place and for {other.spec} in the other"
+            return f"it stands for {self.spec} in one sweep and for {other.spec} in the other"
         first, second = self.files | self.values, other.files | other.values
         for name in sorted(first.keys() | second.keys()):
             if json.dumps(first.get(name)) != json.dumps(second.get(name)):
@@ -64,11 +66,11 @@ class Meaning:
 
 
 def meaning_of(obj: Any, resolved: Any) -> Meaning:
-    """Return the present meaning of an agent, an environment or an instance.
+    """Return what an agent, environment or instance currently stands for.
 
     Args:
         obj: the agent, environment or instance as it was passed to a sweep.
-        resolved: the same agent, environment or instance as the module `make` resolves it.
+        resolved: the same object after `resolve_agent` or `resolve_env`; for an instance, ``obj``.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -81,7 +83,7 @@ def meaning_of(obj: Any, resolved: Any) -> Meaning:
     maker, arguments = split(resolved)
     parts = [maker, *arguments.values()]
     for name in parts:
-        # stable-baselines3 adds .zip to the names of its files
+        # stable-baselines3 adds .zip to the name of a model's file
         for file in (name, f"{name}.zip") if isinstance(name, str | os.PathLike) else ():
             if os.path.isfile(file):
                 meaning.files[str(name)] = _digest(Path(file).read_bytes())
@@ -90,8 +92,9 @@ def meaning_of(obj: Any, resolved: Any) -> Meaning:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a part of a spec in a form that JSON can hold, if there is such a form; users and
-    instances become digests.
+    """Convert a part of a spec into a value that JSON can store.
+
+    Users and instances become digests. A value that cannot be converted is returned unchanged.
     """
     if isinstance(value, UserModel | Instance):
         return f"{type(value).__name__} {_digest(json.dumps(value.to_dict()).encode())}"
@@ -101,8 +104,8 @@ def _as_json(value: Any) -> Any:
 
 
 def _code_of(part: Any) -> list[Any]:
-    """Return the classes, functions and objects whose code decides what a part of a spec does."""
-    if isinstance(part, str):  # module:name, a kind of users, or a family of instances
+    """Return the classes, functions and objects that determine what a part of a spec does."""
+    if isinstance(part, str):  # module:name, a class of users, or a family of instances
         module, _, name = part.partition(":")
         imported = getattr(sys.modules.get(module), name, None)
         return [imported, UserModel.classes.get(part), FAMILIES.get(module)]
@@ -116,12 +119,12 @@ def _code_of(part: Any) -> list[Any]:
 
 
 def _add_code(meaning: Meaning, pending: list[Any]) -> None:
-    """Add to a meaning the digests and values of the user's own code.
+    """Add the digests and values of the user's own code to a meaning.
 
-    This code is the module of each class, function or object in ``pending``, and the user's own
-    modules that it imports. The script itself often changes in places on which no result depends.
-    So instead of the whole script, only those of its classes and functions are added that the code
-    added before mentions.
+    This code consists of the modules that define the objects in ``pending``, and of the user's own
+    modules that these modules import. The script is not added as a whole, because it often changes
+    in places that do not affect results. Instead, only the script's classes and functions that
+    occur in ``pending``, or in code that was already added, are added.
     """
     seen = set[int]()
     while pending:
@@ -141,7 +144,7 @@ def _add_code(meaning: Meaning, pending: list[Any]) -> None:
         scope = vars(module)
         if is_script:
             source = ""
-            with suppress(OSError, TypeError):  # a notebook has no file
+            with suppress(OSError, TypeError):  # code in a notebook has no file
                 source = inspect.getsource(obj)
             meaning.files[obj.__qualname__] = _digest(source.encode()) if source else None
             words = {*re.findall(r"\w+", source)}
@@ -153,8 +156,9 @@ def _add_code(meaning: Meaning, pending: list[Any]) -> None:
 
 
 def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of a module's constants in capitals and of its classes'
-    attributes, unless JSON cannot hold the value.
+    """Yield the names and values of a module's upper-case constants and of its classes' attributes.
+
+    Values that JSON cannot store are left out.
     """
     constants = {name: value for name, value in scope.items() if name.isupper()}
     for name, value in scope.items():
@@ -171,7 +175,7 @@ def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _is_own(module: ModuleType) -> bool:
-    """Whether a module is the script, or belongs neither to Python nor to an installed package."""
+    """Return whether a module is the user's script or another module that the user wrote."""
     file = str(getattr(module, "__file__", None) or os.__file__)
     is_ours = module.__name__.partition(".")[0] == "clickgym"
     return module.__name__ == "__main__" or not (

@@ -1,4 +1,4 @@
-"""The `Results` of a sweep: its rows, and the table and the figure that are computed from them."""
+"""`Results`: the measurements of runs, and the table, figure and files made from them."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ if TYPE_CHECKING:
 
 
 SUMMARY, FIGURE, ROWS = "summary.csv", "regret", "results.parquet"
-"""The files of a report; the figure's name gets a suffix."""
+"""The names of the files in a report. A suffix such as .png completes the name of the figure."""
 LINES = 30
-"""The largest number of a report's lines that `print` shows."""
+"""The largest number of lines that ``print(results)`` shows."""
 
 
 class Results:
-    """The results of runs: rows, a table and a figure. ``print(results)`` shows the table.
+    """The results of runs, as rows, as a table and as a figure. ``print(results)`` shows the table.
 
     `sweep` returns a `Results` object. You can also load `Results` from a folder, or combine the
-    results of single runs.
+    results of several sweeps and single runs.
 
     Args:
-        source: a folder that `sweep` or ``clickgym run`` wrote, finished or not; an object that
-            `clickgym.run`, `RecordRegret.result` or `sweep` returned; or a list of folders and such
-            objects, to show in one table. A run that is in two folders counts once. Runs of
-            `clickgym.run` and `sweep` with the same seed are compared with each other.
+        source: the results to load or to combine: a folder that `sweep` or ``clickgym run`` wrote,
+            finished or not; an object that `clickgym.run`, `RecordRegret.result` or `sweep`
+            returned; or a list of such folders and objects. A run that is in two folders counts
+            once. Runs from `clickgym.run` and `sweep` are paired if they have the same seed.
 
     Attributes:
-        rows: a polars frame with a row for each run and checkpoint. The first columns describe the
-            run: env, instance, query (if there are several), agent, sweep_seed, run, seed (the
-            users' seed, with which `clickgym.run` repeats the run), trained (the sessions from
-            which the agent had learned before the run), unrecorded (sessions that were played but
-            not recorded) and reseeded (how often a seed was used again). They are null where they
-            do not apply. Then come step, regret, reward, clicks, further metrics, engine and
-            seconds (the run's wall time).
-        configs: a `Config` for each sweep; single runs have none.
+        rows: a Polars frame with one row for each run and checkpoint. The first columns describe
+            the run: env, instance, query (if there are several queries), agent, sweep_seed, run,
+            seed (the users' seed; pass it to `clickgym.run` to repeat the run), trained (the number
+            of sessions from which the agent had learned before the run), unrecorded (the number of
+            sessions that were played but not recorded) and reseeded (how often a seed was used
+            again). Values that do not apply to a run are null. The next columns are step, regret,
+            reward, clicks, additional metrics, engine and seconds (the run's wall time).
+        configs: the `Config` of each sweep; single runs have none.
 
     Raises:
-        ValueError: the folder has no results; the sweeps have different checkpoints, metrics or
-            versions, or use one label for two different things, such as your class before and after
-            an edit; or the single runs have different numbers of sessions, different rewards, or
-            one name for two agents.
+        ValueError: a folder has no results; two sweeps have different checkpoints, metrics or
+            package versions, or use the same label for different things, such as your class before
+            and after an edit; or single runs have different numbers of sessions, different rewards,
+            or the same name for two agents.
 
     Warns:
-        UserWarning: a folder has no finished run yet.
+        UserWarning: a folder in the list has no finished run yet.
 
     Example:
         >>> import clickgym
@@ -94,18 +94,19 @@ class Results:
             self.rows, self.configs = _join(parts)
         if self.rows.is_empty():
             raise ValueError(
-                f"{', '.join(map(str, parts))} holds no finished run yet; run the same command "
-                "again to continue"
+                f"{', '.join(map(str, parts))} has no finished run yet; to continue, run the same "
+                "clickgym run or sweep again"
             )
 
     @classmethod
     def of_rows(cls, rows: polars.DataFrame, configs: Sequence[Config] = ()) -> Results:
-        """Return `Results` with rows that need no check, because they come from one sweep or
-        folder, or were selected from other results.
+        """Create `Results` from rows without checking that the rows fit into one table.
+
+        This is for rows that come from one sweep or folder, or from other results.
 
         Args:
-            rows: as in the attribute `rows`; at least one row.
-            configs: as in the attribute `configs`.
+            rows: at least one row, with the columns of the attribute `rows`.
+            configs: the configurations of the sweeps that the rows come from; by default, none.
         """
         results = cls.__new__(cls)
         results.rows, results.configs = rows, list(configs)
@@ -113,26 +114,28 @@ class Results:
 
     @property
     def frame(self) -> polars.DataFrame:
-        """The measurements: `rows` without engine and seconds. On every x86-64 processor tried,
-        clicks and rewards are equal, and regret is equal to twelve digits.
+        """The `rows` without the columns engine and seconds, which vary when a run is repeated.
+
+        On all x86-64 processors that we tried, a repeated run has exactly the same clicks and
+        rewards, and its regret agrees to twelve digits.
         """
         return self.rows.drop(HOW_PLAYED)
 
     @property
     def horizon(self) -> int:
-        """T, the sessions of a run."""
+        """T, the number of sessions in each run."""
         return int(self.rows["step"].to_numpy().max())
 
     def names(self, column: str) -> list[str]:
-        """The environments, instances or agents, in the order of the rows.
+        """Return the names of the environments, instances or agents, in the order of the rows.
 
         Args:
-            column: ``"env"``, ``"instance"`` or ``"agent"``.
+            column: the column that contains the names: ``"env"``, ``"instance"`` or ``"agent"``.
         """
         return self.rows[column].unique(maintain_order=True).to_list()
 
     def spec(self, column: LabelColumn, label: str) -> str:
-        """The spec that a label stands for; the label itself if its spec is unknown."""
+        """Return the spec that a label stands for, or the label itself if its spec is unknown."""
         labels = [config.labels(column) for config in self.configs]
         return (
             next((meanings[label].spec for meanings in labels if label in meanings), None) or label
@@ -140,7 +143,7 @@ class Results:
 
     @property
     def n_missing(self) -> int:
-        """The number of the sweeps' runs that are not finished."""
+        """The number of unfinished runs in the sweeps that these results come from."""
         keys = {(*key, config.seed) for config in self.configs for key in config.run_keys()}
         last = self.rows.filter(col("step") == self.horizon, col("sweep_seed").is_not_null())
         finished = last.select("env", "instance", "agent", "run", "sweep_seed").rows()
@@ -149,14 +152,15 @@ class Results:
     def select(
         self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None
     ) -> Results:
-        """The results of some agents and environments, in the order in which you name them.
+        """Return the results of selected agents and environments, in the order of your selection.
 
         Args:
-            agents, environments: the labels to keep; by default, all labels.
+            agents: the labels of the agents to keep; by default, all agents.
+            environments: the labels of the environments to keep; by default, all environments.
 
         Raises:
-            ValueError: there is no such agent or environment, or none of the agents was run in any
-                of the environments.
+            ValueError: an agent or environment is unknown, or none of the selected agents was run
+                in any of the selected environments.
         """
         rows, configs = self.rows, self.configs
         selections: dict[LabelColumn, tuple[str, Iterable[str] | None]] = {
@@ -176,20 +180,22 @@ class Results:
                 )
                 configs = [config.select(column, chosen_labels) for config in configs]
         if rows.is_empty():
-            raise ValueError("no results match: these agents have no runs in these environments")
+            raise ValueError(
+                "the selected agents have no runs in the selected environments; select more of them"
+            )
         return Results.of_rows(rows, configs)
 
     def table(self, reference: str | None = None) -> polars.DataFrame:
-        """The final results of every agent, starting with the lowest regret.
+        """Return the final results of every agent, starting with the lowest regret.
 
         One observation is called a *unit*. If an environment has several instances, each instance
-        is a unit; otherwise, if each run plays one of several queries, each query is a unit;
-        otherwise, each run is a unit. Each unit is averaged over its runs. Means are over the
-        units, and their intervals (Student's t) cover other units of the same kind.
+        is a unit. Otherwise, if each run plays one of several queries, each query is a unit. In all
+        other cases, each run is a unit. The runs of a unit are averaged first. Means are then taken
+        over the units, and their 95 % intervals (Student's t) cover other units of the same kind.
 
         Args:
-            reference: the agent with which the others are compared; by default, the first agent
-                that did not play in your own loop, or the first agent if all did.
+            reference: the agent with which the other agents are compared; by default, the first
+                agent that did not play in your own loop, or the first agent if all did.
 
         Returns:
             A row for each agent in each environment, with these columns:
@@ -197,18 +203,18 @@ class Results:
             - ``regret``, and ``regret_ci95``, half the width of its 95 % interval (null for a
               single unit);
             - ``regret_ci95_runs``, if units are instances: half the width of an interval that
-              covers only these instances. It is computed over the runs, each averaged over the
-              instances, and is null for a single run, or if an instance lacks some runs;
-            - ``median`` and ``worst``: the median and the largest regret of all runs;
-            - ``difference``: the agent's regret minus the regret of the ``reference``, over the
-              units that both agents have, and ``difference_ci95``, half the width of its interval.
-              Runs with the same seed are the same unit. The difference is null if one of the two
-              agents played in your own loop, or if units are runs and one of the two agents met
-              its own users, as `PPO` does;
+              covers only these instances. The interval is computed over the runs, each averaged
+              over the instances; it is null for a single run, or if an instance lacks some runs;
+            - ``median`` and ``worst``: the median and the largest regret among all runs;
+            - ``difference``: the agent's regret minus the regret of the ``reference``, averaged
+              over the units that both agents have, and ``difference_ci95``, half the width of its
+              interval. Runs with the same seed are the same unit. The difference is null if one of
+              the two agents played in your own loop, or if units are runs and one of the two agents
+              had its own users, as `PPO` does;
             - ``p``: the p-value of the paired t test, adjusted by Holm's procedure for the number
               of agents in the environment (null for two units or fewer, or if all differences
               are 0);
-            - ``reward`` and each further metric, per session, with their intervals;
+            - ``reward`` and each additional metric, per session, with their intervals;
             - ``runs``, the number of runs (of the instance with the fewest runs, if there are
               several), ``units``, the number of units, and ``over``, the kind of unit:
               ``"instances"``, ``"queries"`` or ``"runs"``;
@@ -219,7 +225,7 @@ class Results:
             differences are differences in total reward.
 
         Raises:
-            ValueError: there is no such agent.
+            ValueError: ``reference`` is not an agent in these results.
         """
         if reference is not None:
             check_choice("reference", reference, self.names("agent"))
@@ -239,41 +245,41 @@ class Results:
     ) -> Figure:
         """Draw the cumulative regret with its 95 % band, in one panel for each environment.
 
-        A further row of panels for each further metric shows its mean per session within windows of
-        the run. Dashed vertical lines show where the users of a sweep change.
+        Each additional metric has its own row of panels, which show the metric's mean per session
+        within windows of the run. Dashed vertical lines mark the sessions at which the users of a
+        sweep change.
 
         Args:
-            path: the file in which to save the figure. Its suffix determines the format: ``.pdf``
-                (with fonts that a paper can embed), ``.svg``, ``.png``, or another format supported
-                by matplotlib.
-            log: whether both axes of the regret panels are logarithmic instead of linear. With a
+            path: the file in which the figure is saved; by default, the figure is not saved. The
+                suffix determines the format: ``.pdf`` (with fonts that a paper can embed),
+                ``.svg``, ``.png``, or another format supported by matplotlib.
+            log: whether both axes of the regret panels are logarithmic; True by default. With a
                 ``reference``, both axes are always linear.
-            by_instance: whether to draw a separate panel for each instance of an environment. By
-                default, one panel shows the average over all instances.
-            reference: the agent to compare with: the figure then shows each agent's difference to
-                this agent in the same runs, and leaves out agents that have no difference in the
-                `table`.
-            emphasis: the agent to draw with a thick line; the thin lines of the other agents are
-                drawn over this line.
+            by_instance: whether each instance of an environment has its own panel; by default, one
+                panel shows the average over all instances.
+            reference: the agent with which the other agents are compared. With a reference, the
+                figure shows each agent's difference from the reference in the same runs, and leaves
+                out agents that have no difference in the `table`. By default, there is none.
+            emphasis: the agent whose line is thick; the thin lines of the other agents are drawn
+                over this line. By default, all lines are thin.
             names: a mapping from the names of agents, environments, instances and metrics to the
-                names to show in the figure. The mapping may contain names that do not occur in this
-                figure.
-            width: the width of the figure in inches, such as 3.3 for a column of a paper. With a
-                width, text has a size of eight points, and there is no title. By default, the
-                figure is made for a screen, and its title says what is averaged.
-            measures: what the rows of panels show, in this order: ``"regret"`` and names of
+                names that the figure shows. Names that do not occur in the figure are ignored.
+            width: the width of the figure in inches, such as 3.3 for a column of a paper. If you
+                pass a width, the text has a size of eight points, and the figure has no title. By
+                default, the figure is sized for a screen, and its title says what is averaged.
+            measures: the measures to show, each in its own row of panels: ``"regret"`` and names of
                 metrics; by default, regret and all metrics.
 
         Returns:
-            A matplotlib figure, which you can change and save. Notebooks display the figure, which
-            is not registered with pyplot.
+            A matplotlib figure, which you can change and save. Notebooks display the figure,
+            although it is not registered with pyplot.
 
         Raises:
-            ValueError: matplotlib cannot write files with this suffix; there is no such agent or
-                measure; no other agent met the users of the ``reference``; or the runs of an agent
-                in an environment have different checkpoints.
+            ValueError: matplotlib cannot write files with this suffix; an agent or a measure is
+                unknown; no other agent had the same users as the ``reference``; or the runs of an
+                agent in an environment have different checkpoints.
         """
-        from .reports.figures import PlotOptions, regret_figure, write_figure  # slow to load
+        from .reports.figures import PlotOptions, regret_figure, write_figure  # load slowly
 
         for argument, agent in (("reference", reference), ("emphasis", emphasis)):
             if agent is not None:
@@ -298,12 +304,15 @@ class Results:
         return figure
 
     def to_latex(self, reference: str | None = None) -> str:
-        """The `table` in LaTeX, with the rules of the package booktabs. The caption says what the
-        intervals cover, which test p comes from, which agents met their own users, what the agents
-        were told besides clicks, and what they had learned before these runs.
+        """Return the `table` as LaTeX code that requires the package booktabs.
+
+        The caption says what the intervals cover, which test the p-values come from, which agents
+        had their own users, what the agents were told in addition to clicks, and what they had
+        learned before these runs.
 
         Args:
-            reference: as in `table`.
+            reference: the agent with which the other agents are compared; by default, the same
+                agent as in `table`.
         """
         from .reports.table import to_latex
 
@@ -312,11 +321,12 @@ class Results:
     def report(
         self, out: str | os.PathLike[str] | None = None, reference: str | None = None
     ) -> None:
-        """Print the `table`, and write the table and the figure, as ``clickgym report`` does.
+        """Print the `table` and, if you pass a folder, write the table, the figure and the rows.
 
         Args:
             out: the folder for the files, created if missing; by default, no files are written.
-            reference: as in `table`.
+            reference: the agent with which the other agents are compared; by default, the same
+                agent as in `table`.
         """
         from .console import output_console
         from .reports.table import print_results
@@ -327,11 +337,12 @@ class Results:
             self.write(folder, reference)
 
     def write(self, out: Path, reference: str | None = None) -> list[str]:
-        """Write the `table`, the figure and the rows, and return the names of the files.
+        """Write the `table`, the figure and the rows to files, and return the files' names.
 
         Args:
-            out: a folder, created if missing.
-            reference: as in `table`.
+            out: the folder for the files, created if missing.
+            reference: the agent with which the other agents are compared; by default, the same
+                agent as in `table`.
         """
         from .reports.figures import figure_bytes  # matplotlib is slow to load
 
@@ -342,12 +353,13 @@ class Results:
         }
         files[SUMMARY] = self.table(reference).write_csv()
         files[ROWS] = parquet(self.rows)
-        for name, content in files.items():  # the rows last, see `are_in`
+        # The rows come last, because equal rows tell `are_in` that all files are complete.
+        for name, content in files.items():
             write_whole(out / name, content)
         return [*files]
 
     def are_in(self, folder: Path) -> bool:
-        """Return whether a folder already has the files that `write` would write."""
+        """Return whether a folder already contains the files that `write` would write."""
         files = [folder / name for name in (f"{FIGURE}.png", f"{FIGURE}.svg", SUMMARY, ROWS)]
         if not all(file.exists() for file in files):
             return False
@@ -366,7 +378,7 @@ class Results:
         return f"<Results: {', '.join(texts)}, {self.horizon:,} sessions>"
 
     def __str__(self) -> str:
-        """The first lines of what `report` prints."""
+        """Return the first lines that `report` prints."""
         from .console import text_console
         from .reports.table import print_results
 
@@ -376,18 +388,18 @@ class Results:
         lines = [line.rstrip() for line in printed.get().strip().splitlines()]
         n_hidden = len(lines) - LINES
         return "\n".join(
-            lines[:LINES] + [f"… {n_hidden} more lines: report() prints all"] * (n_hidden > 0)
+            lines[:LINES] + [f"… {n_hidden} more lines: report() prints them all"] * (n_hidden > 0)
         )
 
 
-# ------------------------------------------------------------------- of several folders and runs
+# ---------------------------------------------------------------- combining folders and single runs
 
 ResultsLike = Result | Results | str | os.PathLike[str]
-"""What a user passes as results: the result of a run, `Results`, or a results folder."""
+"""Anything that `Results` can load: the result of a run, `Results`, or a results folder."""
 
 
 def _results_of(part: Results | str | os.PathLike[str]) -> Results:
-    """Return the results in a folder; return `Results` unchanged."""
+    """Load the results in a folder; return a `Results` object unchanged."""
     if isinstance(part, Results):
         return part
     config, runs = read_folder(check_path("source", part))
@@ -395,11 +407,12 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
 
 
 def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]:
-    """Join single runs, other results and folders. Return their rows, as in `Results.rows`, and the
-    configurations of their sweeps.
+    """Combine single runs, other results and folders. Return their rows, with the columns of
+    `Results.rows`, and the configurations of their sweeps.
 
     Raises:
-        ValueError: as `Results`.
+        ValueError: the parts cannot be shown in one table, for one of the reasons listed in
+            `Results`.
     """
     singles = [id(part) for part in parts if isinstance(part, Result)]
     if len({*singles}) < len(singles):
@@ -421,11 +434,11 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         sources += [(source, config) for config in results.configs]
     _check_same_sweep(sources)
     if not parts:
-        raise ValueError("expected folders or results; got none")
+        raise ValueError("source is empty; pass at least one folder or result")
     if not frames:
         raise ValueError(
-            f"{', '.join(map(str, parts))} hold no finished run yet; run the same commands again "
-            "to continue"
+            f"{', '.join(map(str, parts))} have no finished run yet; to continue, run the same "
+            "clickgym runs or sweeps again"
         )
     rows = _concatenate(frames)
     _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
@@ -433,11 +446,16 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
 
 
 def _check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
-    """Raise a ValueError if two sweeps, given with the names of their sources, have different
-    settings, or a label with two meanings.
+    """Check that all sweeps have the same settings, and that no label has two meanings.
+
+    Args:
+        sources: the configuration of each sweep, with the name of its source for messages.
+
+    Raises:
+        ValueError: two sweeps cannot be shown in one table.
     """
-    # Of equal sweeps, only one is compared with the others. A sweep that cannot be compared, such
-    # as one with a lambda, differs even from itself.
+    # Among identical sweeps, compare only one with the others. A sweep that cannot be compared,
+    # such as a sweep with a lambda, differs even from itself, so all such sweeps are kept.
     distinct = {
         number if config.difference(config) else repr(replace(config, seed=0)): (source, config)
         for number, (source, config) in enumerate(sources)
@@ -448,8 +466,8 @@ def _check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
 
 
 def _concatenate(frames: Sequence[polars.DataFrame]) -> polars.DataFrame:
-    """Return the rows of all frames. A run of a sweep that is in several of them counts once, and
-    single runs are numbered in their order.
+    """Combine several frames of rows into one. If a sweep's run is in several frames, keep it once;
+    number single runs in the order of the frames.
     """
     run_id = polars.struct("env", "instance", "agent", "run")
     frames = [rows.with_columns(begins=run_id.rle_id().diff().fill_null(1) > 0) for rows in frames]
@@ -464,10 +482,14 @@ def _concatenate(frames: Sequence[polars.DataFrame]) -> polars.DataFrame:
 
 
 def _check_runs(last: polars.DataFrame) -> None:
-    """Check that the runs can be combined in one table, by looking only at each run's last row.
+    """Check that runs can be shown in one table.
+
+    Args:
+        last: the last row of each run.
 
     Raises:
-        ValueError: for the same reasons as `Results`.
+        ValueError: two runs of an agent have the same seed, an agent's name stands for runs from
+            different sources, or the runs have different numbers of sessions or different rewards.
     """
     columns = ["env", "instance", "agent", "seed"]
     seed, unknown = col("seed"), col("regret").is_null()
@@ -483,7 +505,7 @@ def _check_runs(last: polars.DataFrame) -> None:
     for env, agent in mixed["env", "agent"].rows():
         raise ValueError(
             f"in {env}, {agent} is the name of runs from different sources (a sweep, "
-            "clickgym.run or your own loop); rename those of one source: "
+            "clickgym.run or your own loop); rename the agent in the runs from one source: "
             "dataclasses.replace(result, agent=...)"
         )
     if last["step"].n_unique() > 1:
@@ -491,13 +513,13 @@ def _check_runs(last: polars.DataFrame) -> None:
         lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         raise ValueError(
             f"runs have different numbers of sessions, so they cannot be compared: {lengths}; "
-            "play the same number in each run, or, from your own longer loop, take only the "
+            "play the same number in each run or, if a longer run is your own loop, use only its "
             f"first sessions: env.result(name, {min(ends['step'])})"
         )
     incomplete = last.filter(unknown, unknown.n_unique().over("env") > 1)
     for env, agent in incomplete["env", "agent"].rows():
         raise ValueError(
-            f"in {env}, regret is unknown for {agent} but known for other agents, so they "
-            "earned different rewards; put the wrapper that changes the reward around "
-            "RecordRegret, or let that wrapper set info['regret']"
+            f"in {env}, regret is unknown for {agent} but known for other agents, so their rewards "
+            "differ; apply RecordRegret before the wrapper that changes the reward, or let that "
+            "wrapper set info['regret']"
         )

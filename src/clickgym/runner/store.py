@@ -1,4 +1,4 @@
-"""A results folder: ``config.json`` describes its sweep, and ``runs`` has the finished runs.
+"""Results folders: ``config.json`` describes a sweep, and ``runs`` contains its finished runs.
 
 Each process appends its finished runs to its own file, one line of JSON for each run. A line that
 was cut short, because the disk was full or the process ended, does not count as a finished run.
@@ -36,18 +36,18 @@ from .meaning import Meaning
 LabelColumn = Literal["env", "instance", "agent"]
 LABEL_COLUMNS: tuple[LabelColumn, ...] = ("env", "instance", "agent")
 CONFIG, RUNS = "config.json", "runs"
-"""The file and the folder within a results folder."""
+"""The names of the configuration file and of the folder with the runs."""
 RunKey = tuple[str, str, str, int]
-"""What identifies a run: the labels of environment, instance and agent, and its number."""
+"""The key of a run: the labels of its environment, instance and agent, and its number."""
 FinishedRuns = dict[RunKey, Result]
-"""Finished runs by their keys. Their results name environments, instances and agents by label."""
+"""Finished runs by key. Their results name environment, instance and agent by their labels."""
 
 
 class Cell(NamedTuple):
-    """All runs of an agent in an environment with an instance.
+    """All runs of one agent in one environment with one instance.
 
     Attributes:
-        env, instance, agent: the labels.
+        env, instance, agent: the labels of the environment, the instance and the agent.
         runs: the number of runs.
         changes: the sessions, counted from 0, at which the users change.
     """
@@ -61,15 +61,15 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What a sweep plays and measures.
+    """The configuration of a sweep: what the sweep plays and measures.
 
     Attributes:
-        versions: the versions of clickgym and of the packages on which results depend.
-        horizon: T, sessions per run.
-        checkpoints: the steps at which results are kept.
-        metrics: the names of the metrics.
+        versions: the versions of clickgym and of other packages on which results depend, by name.
+        horizon: T, the number of sessions in each run.
+        checkpoints: the numbers of sessions after which totals are recorded.
+        metrics: the names of the additional metrics.
         seed: the seed of the sweep.
-        envs, instances, agents: what each label stands for.
+        envs, instances, agents: the meaning of each label.
         cells: the cells, in the order of the table.
     """
 
@@ -85,14 +85,14 @@ class Config:
 
     @classmethod
     def from_json(cls, source: object, content: Mapping[str, Any]) -> Self:
-        """Return the configuration that `to_json` wrote.
+        """Create a configuration from a JSON object that `to_json` returned.
 
         Args:
-            source: the folder or file, for messages.
+            source: the folder or file that contains the object, for messages.
             content: the JSON object.
 
         Raises:
-            ValueError: another version of clickgym wrote the object in another format, or the
+            ValueError: another version of clickgym wrote the object in a different format, or the
                 object is incomplete.
         """
         check_format(source, content.get("format"))
@@ -107,19 +107,19 @@ class Config:
             ]
             return cls(**values)
         except (TypeError, AttributeError, KeyError, ValueError) as error:
-            raise ValueError(f"{source} is not the configuration of a sweep ({error})") from None
+            raise ValueError(f"{source} has no valid sweep configuration ({error})") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the format number and this configuration."""
+        """Return the configuration as a JSON object, with the number of its format."""
         return {"format": FORMAT, **asdict(self)}
 
     def labels(self, column: LabelColumn) -> dict[str, Meaning]:
-        """Return the labels of a column, with what each label stands for."""
+        """Return the meanings of the environments, instances or agents, by label."""
         meanings: dict[str, Meaning] = getattr(self, f"{column}s")
         return meanings
 
     def meanings(self) -> dict[tuple[LabelColumn, str], Meaning]:
-        """Return what each label stands for, by column and label."""
+        """Return the meanings of all labels, by column and label."""
         return {
             (column, label): meaning
             for column in LABEL_COLUMNS
@@ -127,7 +127,7 @@ class Config:
         }
 
     def difference(self, other: Config) -> str | None:
-        """Return, in words, why the two sweeps cannot stand in one table; None if they can."""
+        """Return why two sweeps cannot be shown in one table, or None if nothing prevents it."""
         first, second = vars(self) | self.versions, vars(other) | other.versions
         packages = sorted(self.versions.keys() & other.versions.keys())
         for name in ("horizon", "checkpoints", "metrics", *packages):
@@ -140,21 +140,21 @@ class Config:
         return None
 
     def run_keys(self) -> Iterator[RunKey]:
-        """Yield the keys of all runs, finished or not, in the order of the table."""
+        """Yield the keys of all runs in the sweep, finished or not, in the order of the table."""
         for cell in self.cells:
             for run in range(cell.runs):
                 yield cell.env, cell.instance, cell.agent, run
 
     def select(self, column: LabelColumn, labels: Iterable[str]) -> Self:
-        """Return this configuration with only some labels of a column."""
+        """Return a copy of the configuration with only some labels of a column."""
         meanings = self.labels(column)
         subset = {label: meanings[label] for label in labels if label in meanings}
         cells = [cell for cell in self.cells if getattr(cell, column) in subset]
         return replace(self, **{f"{column}s": subset}, cells=cells)  # type: ignore[arg-type]
 
     def merge(self, other: Config) -> Self:
-        """Return this configuration, extended by the agents, environments, instances and runs of
-        another sweep that it lacks.
+        """Return a copy of the configuration, extended by the agents, environments, instances and
+        runs of another sweep.
         """
         envs, instances = self.envs | other.envs, self.instances | other.instances
         agents = self.agents | other.agents
@@ -174,7 +174,7 @@ class Config:
 
 
 def versions(packages: Iterable[str] = ()) -> dict[str, str]:
-    """The versions of the packages on which results depend: clickgym, numpy, numba and others."""
+    """Return the versions of clickgym, numpy, numba and other packages on which results depend."""
     result = {name: version(name) for name in ("clickgym", "numpy", *packages)}
     return result | {"numba": numba.__version__ if numba else "not installed"}
 
@@ -185,24 +185,25 @@ def versions(packages: Iterable[str] = ()) -> dict[str, str]:
 def open_folder(
     folder: Path, config: Config, out: object, *, overwrite: bool = False
 ) -> tuple[Config, FinishedRuns]:
-    """Create a results folder, or open the folder of the same sweep to add runs.
+    """Create a results folder, or open an existing folder to add runs to its sweep.
 
     Args:
         folder: the folder, created if missing.
         config: the configuration of the sweep.
         out: the folder's name in messages.
-        overwrite: whether to delete the runs in the folder.
+        overwrite: whether the runs that are already in the folder are deleted.
 
     Returns:
-        The configuration of everything that the folder holds or will hold, and its finished runs.
+        The configuration of all runs in the folder, including those to be added, and the finished
+        runs.
 
     Raises:
-        ValueError: the folder holds another sweep, or something else.
+        ValueError: the folder contains another sweep, or is not a results folder.
     """
     make_folder(folder)
     file = folder / CONFIG
     text = file.read_text(encoding="utf-8") if file.exists() else None
-    # Other programs write a config.json, too; ours is empty if the disk was full.
+    # Other programs also write files named config.json. Ours is empty if the disk was full.
     is_ours = text is not None and (not text or '"clickgym"' in text)
     if not is_ours and any(folder.glob("[!.]*")):
         raise ValueError(
@@ -212,7 +213,7 @@ def open_folder(
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
             old.unlink(missing_ok=True)
     try:
-        with open(file, "x", encoding="utf-8") as new:  # succeeds for one of several commands
+        with open(file, "x", encoding="utf-8") as new:  # only one of several commands succeeds
             new.write(_as_text(config))
     except FileExistsError:
         saved = Config.from_json(out, read_json(file))
@@ -233,10 +234,11 @@ def _as_text(config: Config) -> str:
 
 
 def read_folder(folder: Path) -> tuple[Config, FinishedRuns]:
-    """Return the configuration of a results folder, and its finished runs.
+    """Return the configuration and the finished runs of a results folder.
 
     Raises:
-        ValueError: the folder is not a results folder, or another version wrote it.
+        ValueError: the folder is not a results folder, or was written in the format of another
+            version of clickgym.
     """
     try:
         config = Config.from_json(folder, read_json(folder / CONFIG))
@@ -247,10 +249,10 @@ def read_folder(folder: Path) -> tuple[Config, FinishedRuns]:
 
 
 def read_runs(folder: Path, config: Config) -> FinishedRuns:
-    """The finished runs of a folder.
+    """Return the finished runs in a results folder.
 
     Raises:
-        ValueError: a file has a run that this version cannot read.
+        ValueError: a file contains a run that this version of clickgym cannot read.
     """
     runs, steps = FinishedRuns(), np.array(config.checkpoints)
     cure = "delete this file, and run the same command again to play its runs"
@@ -258,9 +260,9 @@ def read_runs(folder: Path, config: Config) -> FinishedRuns:
         for line in file.read_bytes().splitlines():
             try:
                 number, run = json.loads(line)
-            except ValueError:  # the line was cut short, and its run is played again
+            except ValueError:  # the line was cut short, so its run is played again
                 continue
-            with one_line_errors(file, "is not a file with runs of this version", cure):
+            with one_line_errors(file, "has runs that this version cannot read", cure):
                 run |= {name: np.array(run[name]) for name in ("regret", "reward", "clicks")}
                 metrics = {name: np.array(run["metrics"][name]) for name in config.metrics}
                 result = Result(**run | {"steps": steps, "metrics": metrics})
@@ -269,8 +271,8 @@ def read_runs(folder: Path, config: Config) -> FinishedRuns:
 
 
 def add_runs(file: Path, runs: FinishedRuns) -> None:
-    """Append finished runs to a file of a results folder. Each line holds a run's number and its
-    `Result`.
+    """Append finished runs to a file in a results folder. Each line contains the number of a run
+    and its `Result`.
 
     Raises:
         OSError: the file cannot be written.
@@ -282,13 +284,13 @@ def add_runs(file: Path, runs: FinishedRuns) -> None:
 
 
 def new_file(folder: Path) -> Path:
-    """Return the path of a new file in a results folder, to which one process adds its runs."""
+    """Return the path of a new file in a results folder, to which one process appends its runs."""
     return folder / RUNS / f"{token_hex(8)}.jsonl"
 
 
 def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
-    """Return the finished runs of a sweep as in `Results.rows`, in the order of the sweep's table;
-    an empty frame if there are none.
+    """Return the finished runs of a sweep as rows for `Results`, in the order of the sweep's table.
+    The frame is empty if no run is finished.
     """
     finished = [(config.seed, key[-1], runs[key]) for key in config.run_keys() if key in runs]
     return rows_of_runs(finished) if finished else polars.DataFrame()
@@ -296,12 +298,12 @@ def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
 
 @lru_cache(maxsize=2**16)
 def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
-    """The seed of a sweep's run, for both the users and the agent.
+    """Return the seed of a run in a sweep, for both the users and the agent.
 
-    The seed does not depend on the agent, so all agents meet the same users. It depends on the
-    instance, so that instances are independent, but not on the environment. If an instance has
-    several queries, the seed also chooses the query: run r plays query r modulo the number of
-    queries.
+    The seed does not depend on the agent, so all agents have the same users. The seed depends on
+    the instance, so that runs on different instances are independent, but not on the environment.
+    If an instance has several queries, the seed also chooses the query: run r plays query r modulo
+    the number of queries.
 
     Args:
         seed: the seed of the sweep.
@@ -310,7 +312,7 @@ def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
         n_queries: the number of queries of the instance.
 
     Returns:
-        An integer, with which `clickgym.run` repeats the run.
+        An integer. Pass it to `clickgym.run` to repeat the run.
 
     Example:
         >>> import clickgym

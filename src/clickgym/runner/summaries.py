@@ -1,9 +1,9 @@
-"""Summaries of rows: what counts as one observation, means with intervals, differences.
+"""Statistics of results: units of observation, means with confidence intervals, and differences.
 
-Printed tables, tables in LaTeX, figures and ``summary.csv`` are computed in the same steps:
-`with_units` determines what counts as one observation (a unit), `unit_means` averages within each
-unit, `differences` subtracts the unit means of one agent from those of the others, and `intervals`
-averages over the units.
+Printed tables, LaTeX tables, figures and ``summary.csv`` are computed in the same steps:
+`with_units` determines what counts as one observation (a *unit*), `unit_means` averages within each
+unit, `differences` subtracts the unit means of one agent from those of the other agents, and
+`intervals` averages over the units.
 """
 
 from __future__ import annotations
@@ -22,53 +22,56 @@ from .play.metrics import is_sum
 from .play.play_run import ENGINES
 
 FIXED = (*FACTS, *TOTALS, *HOW_PLAYED)
-"""The columns that all rows have; further metrics stand before `HOW_PLAYED`."""
+"""The columns of all results. Additional metrics are inserted before `HOW_PLAYED`."""
 UNIT = ("over", "unit")
-"""The columns that `with_units` adds."""
+"""The columns that `with_units` adds to the rows of results."""
 RUN = ("env", "instance", "agent", "sweep_seed", "run")
-"""The columns that tell runs apart."""
+"""The columns that together identify a run."""
 IS_FROZEN = col("engine") == FrozenPolicy.engine
-"""Whether the agent of a run is a policy that does not learn."""
+"""A Polars expression: whether the agent of a run is a policy that does not learn."""
 IS_OWN = col("engine") == OWN_LOOP
-"""Whether a run comes from a user's own loop; such a run is paired with no other run."""
+"""A Polars expression: whether a run comes from your own loop. Such runs are never paired."""
 HAS_OTHER_USERS = ~IS_OWN & (
     ~col("engine").is_in([*ENGINES, FrozenPolicy.engine]) | col("seed").is_null()
 )
-"""Whether the agent of a run met different users than other agents with the same seed, because the
-agent trained on its own streams, or because the seed is unknown. False for a user's own loop.
+"""A Polars expression: whether a run cannot be paired with runs of other agents, because its agent
+trained on its own streams of users, or because its seed is unknown. False for runs from your own
+loop.
 """
 
 
 def _name_unit(column: str) -> polars.Expr:
-    """Return an expression that turns the numbers of a column into text with the column's name;
-    null stays null.
+    """Return a Polars expression that writes the column's name before each number in a column, as
+    in ``" run 3"``; null stays null.
     """
     return polars.lit(f" {column} ") + col(column).cast(polars.String)
 
 
 RUN_NAME = _name_unit("sweep_seed").fill_null("") + _name_unit("run")
-"""The name of a run among the runs of one agent on one instance."""
+"""A Polars expression: the name of a run among the runs of one agent with one instance."""
 
 
 def metrics_of(rows: polars.DataFrame) -> list[str]:
-    """The further metrics in the rows of a sweep."""
+    """Return the names of the additional metrics in the rows of results."""
     return [name for name in rows.columns if name not in (*FIXED, *UNIT)]
 
 
 def with_units(rows: polars.DataFrame) -> polars.DataFrame:
-    """Return the rows of a table or panel with two more columns: ``unit`` names the observation to
-    which a row belongs, and ``over`` is the kind of unit.
+    """Add the columns ``unit`` and ``over`` to the rows of a table or of a figure's panel.
 
-    - *instances*, if an environment has several: more runs say nothing about other instances.
-    - *queries*, if every run of an agent plays one of several queries: more runs of a query say
-      nothing about other queries.
-    - *runs* otherwise. Runs of two agents with the same seed met the same users, so they are the
-      same unit. But if any run of an agent met other users, the agent shares no unit with other
-      agents, because its remaining runs would be a selection.
+    ``unit`` names the observation to which a row belongs, and ``over`` is the kind of unit:
 
-    An agent that played in a user's own loop never shares a unit with other agents.
+    - ``"instances"``, if an environment has several instances, because more runs say nothing about
+      other instances;
+    - ``"queries"``, if every run of an agent plays one of several queries, because more runs of a
+      query say nothing about other queries;
+    - ``"runs"`` in all other cases. Runs of two agents with the same seed have the same users, so
+      these runs are one unit. If any run of an agent has different users, none of the agent's runs
+      shares a unit with other agents, because a comparison of only some runs could be biased.
 
-    If the regret of any run in an environment is unknown, regret is null in all rows of this
+    Runs from your own loop never share a unit with other agents.
+
+    If the regret of any run in an environment is unknown, regret becomes null in all rows of this
     environment.
     """
     agent_columns = ["env", "agent"]
@@ -96,7 +99,7 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
 
 
 def _means(measures: Sequence[str]) -> list[polars.Expr]:
-    """Return expressions for means; a mean is null if any of its values is null."""
+    """Return Polars expressions for the means of columns. A mean is null if any value is null."""
     return [
         polars.when(col(name).null_count() == 0).then(col(name).mean()).alias(name)
         for name in measures
@@ -106,12 +109,13 @@ def _means(measures: Sequence[str]) -> list[polars.Expr]:
 def unit_means(
     rows: polars.DataFrame, by: Sequence[str], measures: Sequence[str]
 ) -> polars.DataFrame:
-    """Average measures within each unit of a group, and return one row for each unit.
+    """Average measures within each unit of each group, and return one row per unit.
 
     Args:
         rows: rows that `with_units` returned.
-        by: the columns that tell groups apart, such as ``env``, ``agent`` and ``step``.
-        measures: names of columns. A mean is null if any value in the unit is null.
+        by: the names of the columns that identify a group, such as env, agent and step.
+        measures: the names of the columns to average. A mean is null if any value in the unit is
+            null.
     """
     return rows.group_by(*by, *UNIT, maintain_order=True).agg(_means(measures))
 
@@ -119,8 +123,16 @@ def unit_means(
 def differences(
     units: polars.DataFrame, reference: str, by: Sequence[str], measures: Sequence[str]
 ) -> polars.DataFrame:
-    """Subtract the `unit_means` of the reference from those of each other agent, in the units that
-    both agents have.
+    """Subtract the unit means of the reference agent from the unit means of every other agent.
+
+    Args:
+        units: rows that `unit_means` returned.
+        reference: the name of the reference agent.
+        by: the names of the columns that identify a group; ``agent`` must be one of them.
+        measures: the names of the columns to subtract.
+
+    Returns:
+        Rows like those in ``units``, one for each unit that an agent shares with the reference.
     """
     keys = [*(name for name in by if name != "agent"), "unit"]
     of_reference = units.filter(agent=reference).select(*keys, *measures)
@@ -134,16 +146,18 @@ def differences(
 def intervals(
     units: polars.DataFrame, by: Sequence[str], measures: Sequence[str]
 ) -> polars.DataFrame:
-    """Means over units with their 95 % intervals (Student's t).
+    """Compute means over units, with 95 % confidence intervals (Student's t).
 
     Args:
         units: rows that `unit_means` or `differences` returned.
-        by, measures: as in `unit_means`.
+        by: the names of the columns that identify a group.
+        measures: the names of the columns to average.
 
     Returns:
-        One row per group, in the order of the units. Its columns are those in ``by``; ``units``,
+        One row per group, in the order of the units. The columns are those in ``by``; ``units``,
         the number of units; each measure; and ``<measure>_ci95``, half the width of the measure's
-        interval, null for a single unit. A measure is null if it is null in any unit of the group.
+        interval (null for a single unit). A measure is null if its value is null in any unit of
+        the group.
     """
     spreads = (
         polars.when(col(name).null_count() == 0).then(col(name).std()).alias(f"{name}_ci95")
@@ -158,18 +172,18 @@ def intervals(
 
 
 def intervals_of_instances(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """Return half the width of regret intervals that hold for exactly these instances.
+    """Compute regret intervals that cover more runs on these instances, but not other instances.
 
-    Each run (or each query, if runs play queries) is averaged over the instances; the intervals are
-    over these averages.
+    Each run (or each query, if runs play queries) is first averaged over the instances; the
+    intervals are computed over these averages.
 
     Args:
-        last: rows that `with_units` returned, at one step.
-        by: as in `unit_means`.
+        last: rows that `with_units` returned, all from the same step.
+        by: the names of the columns that identify a group.
 
     Returns:
-        A row per group with ``regret_ci95_runs``. A group has no row if its units are not
-        instances, or if an instance lacks a run.
+        One row per group, with ``regret_ci95_runs``, half the width of the interval. A group has no
+        row if its units are not instances, or if an instance lacks a run.
     """
     run = polars.coalesce(_name_unit("query"), RUN_NAME)
     means = last.filter(over="instances").with_columns(unit=run)
@@ -181,16 +195,17 @@ def intervals_of_instances(last: polars.DataFrame, by: Sequence[str]) -> polars.
 
 
 def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.DataFrame:
-    """The p-values of paired t tests of `differences`, adjusted by Holm's procedure for the number
-    of agents in an environment.
+    """Compute the p-values of paired t tests between each agent and the reference.
+
+    The p-values are adjusted by Holm's procedure for the number of agents in an environment.
 
     Args:
         gaps: rows that `differences` returned.
-        by: the columns ``env`` and ``agent``.
-        measure: the name of a column.
+        by: the names of the columns that identify a group: env and agent.
+        measure: the name of the column to test.
 
     Returns:
-        A row per group with ``p``. A group has no row if it has two units or fewer, or if the
+        One row per group, with ``p``. A group has no row if it has two units or fewer, or if the
         difference is 0 in all units.
     """
     tests = gaps.group_by(by, maintain_order=True).agg(
@@ -206,13 +221,16 @@ def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.
 
 
 def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """Return what the means of a group average over: the number of ``units``, the kind of unit in
-    the column ``over``, and the number of ``runs``. If units are instances, ``runs`` and
-    ``most_runs`` are the smallest and the largest number of runs of an instance.
+    """Count the runs and the units over which the means of each group are taken.
 
     Args:
-        last: rows that `with_units` returned, at one step.
-        by: as in `unit_means`.
+        last: rows that `with_units` returned, all from the same step.
+        by: the names of the columns that identify a group.
+
+    Returns:
+        One row per group. ``units`` is the number of units, and ``over`` is the kind of unit.
+        ``runs`` and ``most_runs`` are the smallest and the largest number of runs per instance; if
+        units are not instances, both are the number of runs in the group.
     """
     runs = last.select(*by, *UNIT, "instance", "sweep_seed", "run").unique(maintain_order=True)
     instance = polars.when(over="instances").then("instance")
@@ -226,10 +244,10 @@ def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
 
 
 def describe_units(counts: polars.DataFrame) -> str:
-    """Return, in words, what the means of a table or figure average over.
+    """Describe in words the units and runs over which the means of a table or figure are taken.
 
     Args:
-        counts: rows with the columns of `count_runs`.
+        counts: rows with the columns that `count_runs` returns.
 
     Example:
         >>> columns = ["runs", "most_runs", "units", "over"]
@@ -260,7 +278,7 @@ def describe_units(counts: polars.DataFrame) -> str:
 
 
 def span(counts: polars.Series) -> str:
-    """Return the smallest and the largest number as text, or a single number if they are equal.
+    """Return the range of some numbers as text, or a single number if all numbers are equal.
 
     Example:
         >>> span(polars.Series([5000, 3, 5])), span(polars.Series([5, 5]))
@@ -270,9 +288,11 @@ def span(counts: polars.Series) -> str:
 
 
 def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
-    """Return remarks on agents' runs, by agent. A remark says that the agent learned before the
-    runs, or may have; that it does not learn; that some of its sessions were not recorded; or that
-    it met the same users again.
+    """Return remarks on the runs of each agent, by the agent's name.
+
+    Agents without remarks are left out. A remark says that the agent did not learn in these runs,
+    that it learned (or may have learned) before these runs, that some of its sessions were not
+    recorded, or that a seed was used again, so that the same users came back.
     """
     result: dict[str, list[str]] = {}
     runs = rows.select("agent", "trained", "unrecorded", "reseeded", "engine").unique(
@@ -288,32 +308,34 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
             suffix = ", as far as known" if trained.null_count() else ""
             texts.append(f"after {span(trained.drop_nulls())} sessions of training{suffix}")
         elif n_unknown:
-            texts.append("trained= was not given, so it may have learned before")
+            texts.append("may have learned before these runs, because trained= was not given")
         if unrecorded.max():
             texts.append(f"{span(unrecorded)} sessions were not recorded")
         if part["reseeded"].max():
             times = span(part["reseeded"])
-            texts.append(f"a seed came again {times} times, and the same users with it")
+            texts.append(f"a seed was used again {times} times, so the same users came back")
         if texts:
             result[str(agent)] = texts
     return result
 
 
 def per_session(rows: polars.DataFrame) -> polars.DataFrame:
-    """Return the rows with further metrics divided by the number of sessions so far. Metrics that
-    are not sums stay unchanged.
+    """Divide the additional metrics in each row by the number of sessions so far. Metrics that are
+    not sums stay unchanged.
     """
     sums = [name for name in metrics_of(rows) if is_sum(name)]
     return rows.with_columns(col(name) / col("step") for name in sums)
 
 
 WINDOWS = 50
-"""The largest number of windows for which further metrics are drawn."""
+"""The largest number of windows into which figures of additional metrics divide a run."""
 
 
 def by_window(rows: polars.DataFrame) -> polars.DataFrame:
-    """Return the rows at the ends of windows of about equal length. Further metrics become means
-    per session within the window; metrics of held-out queries keep their values at its end.
+    """Compute the additional metrics within windows of about equal length.
+
+    Only the rows at the ends of the windows are returned. In these rows, metrics become means per
+    session within the window, except that metrics of held-out queries keep their values.
 
     Example:
         >>> columns = {"env": "E", "instance": "i", "agent": "A", "sweep_seed": 0, "run": 0}
@@ -332,11 +354,12 @@ def by_window(rows: polars.DataFrame) -> polars.DataFrame:
 
 
 def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.DataFrame:
-    """The final results of every agent, lowest regret first, as `Results.table` returns them.
+    """Compute the final results of every agent, which `Results.table` returns.
 
     Args:
-        rows: the rows of `Results`.
-        reference: as in `Results.table`.
+        rows: the rows of a `Results` object.
+        reference: the agent with which the other agents are compared; by default, the first agent
+            that did not play in your own loop, or the first agent if all did.
 
     Example:
         >>> import clickgym
@@ -349,7 +372,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         reference = rows.sort(IS_OWN, maintain_order=True)["agent"][0]
     last = with_units(per_session(rows.filter(col("step") == col("step").max())))
     measures = ["regret", "reward", *metrics]
-    loss = polars.coalesce("regret", -col("reward"))  # null for all agents of an env
+    loss = polars.coalesce("regret", -col("reward"))  # known for all agents in an env or for none
     units = unit_means(last, by, measures)
     gaps = differences(units, reference, by, measures).with_columns(
         gap=polars.coalesce("regret", "reward")

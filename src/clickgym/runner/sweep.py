@@ -1,5 +1,5 @@
-"""A sweep: every agent in every environment, several runs each; parallel and resumable, with one
-tidy table.
+"""`sweep`, which runs every agent in every environment several times: in parallel, resumable, and
+with all results in one table.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ from .workers import (
 )
 
 SESSIONS_PER_CALL = 20_000
-"""One call of a worker plays several short compiled runs, with about this many sessions in total.
+"""The approximate number of sessions that a worker plays in one call, if the runs are short and
+compiled.
 """
 
 
@@ -83,56 +84,61 @@ def sweep(
     progress: bool = True,
     overwrite: bool = False,
 ) -> Results:
-    """Run every agent in every environment several times, and return the results as a table.
+    """Run every agent in every environment several times, and return the results.
 
-    All agents meet the same users: the seed of a run depends only on ``seed``, the instance and the
+    All agents have the same users: the seed of a run depends only on ``seed``, the instance and the
     run's number. Results do not depend on the order of runs, on ``n_jobs`` or on the engine. To
-    repeat a run, pass the ``seed`` from its rows to `run`.
+    repeat a single run, pass the ``seed`` in its rows to `clickgym.run`.
 
-    With ``out``, each run is saved as soon as it is finished (short compiled runs are saved
-    together, about every 20,000 sessions). A folder holds one sweep. If you repeat a call, only the
-    missing runs are played. A call with other agents, environments or instances, or with more runs,
-    adds them to the folder, and returns only the results for this call. A call with another seed,
-    horizon, metric or version raises an error. A label that stands for something else than before
-    also raises an error, for example after you have edited your class or a module that the class
-    imports. clickgym cannot compare a lambda, or a class defined in a notebook, with an earlier
-    one, so these require a new folder each time.
+    If you pass ``out``, each run is saved as soon as it is finished (short compiled runs are saved
+    together, about every 20,000 sessions). A folder contains one sweep. If you repeat a call, only
+    the missing runs are played. If you add agents, environments, instances or runs, the new runs
+    are added to the folder, and only the results for this call are returned. An error is raised if
+    the seed, the horizon, the metrics or the versions of packages differ, or if a label no longer
+    stands for the same thing, for example because you edited your class or a module that the class
+    imports. clickgym cannot compare the code of lambdas, or of classes defined in a notebook, so
+    these require a new folder for each sweep.
 
     Args:
-        envs: ids such as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
-            ``"my_module:MyRank-v0"``; ``(id, arguments)``; click models; or a mapping from labels
-            to these.
-        agents: names such as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
-            ``"my_module:MyAgent"``; classes or ``(class, arguments)``; or a mapping from labels to
-            these. An agent or environment that cannot be named, such as a click model, or a class
-            with an array among its arguments, needs a label.
-        horizon: T, the number of sessions in each run; ``1e6`` is accepted.
+        envs: a list of environments: ids such as ``"PBMRank-v0"``,
+            ``"PBMRank-v0:reward=any_click"`` or ``"my_module:MyRank-v0"``; ``(id, arguments)``;
+            click models; or a mapping from labels to these. An environment without a name, such as
+            a click model, needs a label.
+        agents: a list of agents: names such as ``"BatchRank"``,
+            ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; classes or ``(class,
+            arguments)``; or a mapping from labels to these. An agent without a name, such as a
+            class with an array among its arguments, needs a label.
+        horizon: T, the number of sessions in each run; floats such as ``1e6`` are accepted.
         runs: the number of runs for each pair of an agent and an environment.
         instances: names, files or `Instance` objects; every environment is run with each instance.
-            ``"shipped"``, alone or in the list, stands for all real queries of the package. By
+            ``"shipped"``, alone or in the list, stands for all real queries in the package. By
             default, each id has its own default instance, which is the same query for most ids.
-        metrics: as in `run`.
+        metrics: the names of additional metrics from `clickgym.runner.METRICS`; by default, none.
         seed: the seed of the whole sweep.
         out: the results folder, created if missing; by default, nothing is saved.
-        n_jobs: the number of workers, as in joblib; -1 stands for one worker per processor.
-            Compiled pairs run in threads, others in processes. To choose another backend, put a
-            ``joblib.parallel_config`` around the call.
-        checkpoints, engine: as in `run`.
-        progress: whether to show the progress of the sweep and the time left on stderr: as a bar in
-            a terminal, and elsewhere as a line after ten seconds and then one line a minute.
-        overwrite: whether to delete the runs in the folder and start again.
+        n_jobs: the number of workers; by default, -1, which means one worker per processor.
+            Compiled runs are played in threads, other runs in processes. To choose another joblib
+            backend, put a ``joblib.parallel_config`` around the call.
+        checkpoints: the numbers of sessions, from 1 to T, after which totals are recorded; by
+            default, about 150 numbers, densest at the start.
+        engine: ``"compiled"``, ``"python"``, or ``"auto"``, which uses the compiled engine if
+            possible.
+        progress: whether the progress of the sweep and the time left are shown on stderr: as a bar
+            in a terminal, and elsewhere as a line after ten seconds and then one line a minute.
+        overwrite: whether the runs that are already in the folder are deleted first.
 
     Returns:
-        The results. With ``out``, the folder then has ``results.parquet``, ``summary.csv``,
-        ``regret.png``, ``regret.svg``, ``config.json`` and the folder ``runs``.
+        The results. If you pass ``out``, the folder then contains ``results.parquet``,
+        ``summary.csv``, ``regret.png``, ``regret.svg``, ``config.json`` and the folder ``runs``.
 
     Raises:
-        ValueError, TypeError: bad arguments, before any work starts; or a folder that holds another
-            sweep or something else.
+        ValueError, TypeError: an argument is invalid, which is checked before the first run; or
+            the folder contains another sweep or other files.
         UnsuitedError: some agents do not suit the environments; the message names all of them.
-        AgentError, SessionError: an agent or an environment failed. Runs saved before are kept.
-        WorkerError, OSError: a worker process died, or a file cannot be written. Runs saved before
+        AgentError, SessionError: an agent or an environment failed. Runs that were already saved
             are kept.
+        WorkerError, OSError: a worker process died, or a file cannot be written. Runs that were
+            already saved are kept.
 
     Example:
         >>> import clickgym
@@ -200,14 +206,15 @@ def sweep(
 
 
 class Plan(NamedTuple):
-    """How the runs of a cell are played.
+    """A plan that says how the runs of a cell are played.
 
     Attributes:
-        cell: the labels and the number of runs.
-        env, agent: resolved specs.
-        instance: the instance, as ``gym.make`` takes it.
-        engine: the engine, as `engine_of` returns it.
-        n_queries: the number of queries of the instance; a run plays one query.
+        cell: the cell, with its labels and its number of runs.
+        env: the environment, as returned by `resolve_env`.
+        agent: the agent, as returned by `resolve_agent`.
+        instance: the instance for ``gym.make``; None for the environment's default instance.
+        engine: the name of the engine, as returned by `engine_of`.
+        n_queries: the number of queries in the instance; each run plays one of them.
         runs_per_call: the number of runs that a worker plays in one call.
     """
 
@@ -221,7 +228,7 @@ class Plan(NamedTuple):
 
     @property
     def workers(self) -> Literal["threads", "processes"]:
-        """Threads for compiled runs, which do not hold the GIL; processes for other runs."""
+        """The kind of workers: threads for compiled runs, which release the GIL; else processes."""
         return "threads" if self.engine == "compiled" else "processes"
 
 
@@ -234,15 +241,17 @@ def _make_plans(
     metrics: Sequence[str],
     engine: Engine,
 ) -> list[Plan]:
-    """Try every agent in every environment, so that errors are raised before the first run.
+    """Plan the runs of a sweep, and try every agent in every environment, so that errors are raised
+    before the first run.
 
     Args:
-        envs, agents: by label.
-        instances, horizon, runs, metrics, engine: as in `sweep`.
+        envs: the environments by label.
+        agents: the agents by label.
+        instances, horizon, runs, metrics, engine: the arguments of `sweep`.
 
     Raises:
-        ValueError: two instances have one name.
-        UnsuitedError: some agents cannot play; the message names all of them.
+        ValueError: two instances have the same name, or an argument is invalid.
+        UnsuitedError: some agents do not suit the environments; the message names all of them.
     """
     resolved_envs = {label: resolve_env(env) for label, env in envs.items()}
     resolved_agents = {label: resolve_agent(agent) for label, agent in agents.items()}
@@ -253,12 +262,12 @@ def _make_plans(
         resolved_envs.items(), all_instances(instances)
     ):
         env = make_env(resolved_env, instance)
-        sizes_of(env)  # an error here is not an agent's fault
+        sizes_of(env)  # an error here comes from the environment, not from an agent
         Metrics(metrics).check_env(env.unwrapped)
         check_episode(env, horizon, env_label)
         pair = env_label, getattr(env.unwrapped, "instance", "custom")
         if pair in pairs:
-            raise ValueError("two instances have the same name; give each its own name")
+            raise ValueError("two instances have the same name; give each instance its own name")
         pairs.add(pair)
         model = user_model_of(env)
         n_queries = model.n_queries if model else 1
@@ -269,7 +278,7 @@ def _make_plans(
             except UnsuitedError as error:
                 errors.setdefault(label, error)
                 continue
-            # Whether a reset with a seed starts the users anew, so that runs can share a worker.
+            # Runs can share an environment if a reset with a seed restarts its users.
             starts_anew = engine_name == "compiled" and type(env.unwrapped) is ClickEnv
             runs_per_call = max(SESSIONS_PER_CALL // horizon, 1) if starts_anew else 1
             cell = Cell(*pair, label, runs, changes)
@@ -297,7 +306,7 @@ def _engine_of(
     metrics: Sequence[str],
     engine: Engine,
 ) -> str:
-    """Return the engine that runs an agent in an environment; errors name the agent's label."""
+    """Return the engine that runs an agent in an environment. Errors name the agent's label."""
     try:
         agent = make_agent(resolved_agent, env, horizon=horizon, seed=0)
         engine_name = engine_of(agent, env, engine)
@@ -315,11 +324,11 @@ def _engine_of(
 
 @contextmanager
 def resumable(out: object, progress_text: Callable[[], str]) -> Iterator[None]:
-    """Context manager that adds to a KeyboardInterrupt what is saved, and how to resume.
+    """Context manager that makes a KeyboardInterrupt say what is saved and how to resume.
 
     Args:
-        out: the folder; None if nothing is saved.
-        progress_text: returns, in words, what is finished.
+        out: the folder in which runs are saved; None if nothing is saved.
+        progress_text: a function that returns a text such as ``"3 of 24 runs"``.
     """
     try:
         yield
@@ -341,14 +350,15 @@ def _play_missing(
     *,
     progress: bool,
 ) -> None:
-    """Play the runs of a sweep that are not finished, and add them to the finished runs.
+    """Play the runs of a sweep that are missing in ``finished_runs``, and add them to it.
 
     Args:
         plans: the plans that `_make_plans` returned.
         config: the configuration of the sweep.
-        finished_runs: the finished runs.
-        folder: the folder in which each finished run is saved; None to save no run.
-        n_jobs, progress: as in `sweep`.
+        finished_runs: the runs that are already finished, by key.
+        folder: the folder in which each finished run is saved; None to save nothing.
+        n_jobs: the number of workers; -1 means one worker per processor.
+        progress: whether the progress is shown.
     """
     file = None if folder is None else new_file(folder)
     jobs = [*_missing_jobs(plans, finished_runs)]
@@ -365,11 +375,11 @@ def _play_missing(
 
 
 Job = tuple[Plan, Sequence[int]]
-"""What a worker plays in one call: some runs of a cell, by their numbers."""
+"""The runs that a worker plays in one call: the plan of their cell, and the runs' numbers."""
 
 
 def _missing_jobs(plans: Sequence[Plan], finished_runs: Container[RunKey]) -> Iterator[Job]:
-    """Yield the jobs that are left to play."""
+    """Yield jobs for all runs that are not finished."""
     for plan in plans:
         env, instance, agent, runs, _ = plan.cell
         missing = [run for run in range(runs) if (env, instance, agent, run) not in finished_runs]
@@ -384,7 +394,7 @@ def _play_jobs(
     n_jobs: int,
     bar: Progress,
 ) -> Iterator[FinishedRuns]:
-    """Yield the runs of each job when they are finished, and show their sessions on the bar."""
+    """Play jobs in workers, yield the runs of each finished job, and report progress to ``bar``."""
     stop = threading.Event()
 
     def on_chunk(n_sessions: int) -> None:
@@ -418,8 +428,8 @@ def _play_jobs(
         raise WorkerError(broken_pool_message(error)) from None
     except PicklingError as error:
         raise TypeError(
-            f"{broken_pool_message(error)}; define its class in a module "
-            "that workers can import, or run in this process with n_jobs=1"
+            f"{broken_pool_message(error)}; define the object's class in a module that workers "
+            "can import, or run in this process with n_jobs=1"
         ) from None
     finally:
         stop.set()
@@ -432,14 +442,19 @@ def play_runs_in_worker(
     users: Mapping[str, type[UserModel]],
     count: NDArray[np.int64],
 ) -> FinishedRuns:
-    """Play some runs of a cell in a worker process, after giving constants and class attributes
-    the values that they have in the calling process.
+    """Play runs of a cell in a worker process, and return the runs by key.
+
+    Constants and class attributes are first set to the values that they have in the calling
+    process.
 
     Args:
-        plan, numbers, config: as in `play_runs`.
-        users: the classes of users that are defined outside clickgym, by name; without them, this
-            process would not know the classes of a script or a notebook.
-        count: ``(1,)``, shared with the caller; the number of played sessions is added to it.
+        plan: the plan of the cell.
+        numbers: the numbers of the runs to play.
+        config: the configuration of the sweep.
+        users: the classes of users that are defined outside clickgym, by name. Without ``users``,
+            the worker process would not know classes that a script or a notebook defines.
+        count: ``(1,)`` array, shared with the caller, to which the number of played sessions is
+            added.
     """
 
     def on_chunk(n_sessions: int) -> None:
@@ -454,13 +469,14 @@ def play_runs_in_worker(
 def play_runs(
     plan: Plan, numbers: Sequence[int], config: Config, on_chunk: OnChunk | None = None
 ) -> FinishedRuns:
-    """Play some runs of a cell.
+    """Play runs of a cell, and return the runs by key.
 
     Args:
-        plan: how the runs are played.
-        numbers: the numbers of the runs.
+        plan: the plan of the cell.
+        numbers: the numbers of the runs to play.
         config: the configuration of the sweep.
-        on_chunk: as in `Run`.
+        on_chunk: a function that is called from time to time with the number of sessions since its
+            last call; by default, none.
     """
     env, steps = make_env(plan.env, plan.instance), np.array(config.checkpoints)
     env_label, instance, agent_label = plan.cell[:3]

@@ -1,5 +1,7 @@
-"""Parallel workers and their progress. Worker processes ignore Ctrl-C; the process that started
-them handles Ctrl-C and ends them. The rest of the package does not import joblib.
+"""Parallel workers for sweeps, and the display of a sweep's progress.
+
+Worker processes ignore Ctrl-C; the process that started the workers handles Ctrl-C and ends them.
+This is the only module that imports joblib.
 """
 
 from __future__ import annotations
@@ -38,23 +40,26 @@ def run_in_parallel(
     return_as: str = "generator_unordered",
     files: Mapping[str, str | None] | None = None,
 ) -> Iterator[Any]:
-    """Run functions in workers. Worker processes import modules from files, and joblib keeps these
-    processes for the next call.
+    """Call functions in parallel workers, and yield their results.
+
+    joblib keeps worker processes for the next call. These processes have imported modules from
+    files, so new processes are started if one of your files has changed.
 
     Args:
-        calls: functions, each with its arguments.
-        n_jobs: as in joblib.
-        prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` takes precedence.
-        return_as: ``"generator"`` yields the results in the order of the calls,
-            ``"generator_unordered"`` in the order in which they are finished.
-        files: digests of your own modules; if a digest has changed, new processes are started.
+        calls: tuples of a function and its arguments.
+        n_jobs: the number of workers; -1 means one worker per processor.
+        prefer: the kind of workers, ``"threads"`` or ``"processes"``. A ``joblib.parallel_config``
+            around the call takes precedence.
+        return_as: ``"generator"`` yields the results in the order of the calls; by default, results
+            are yielded in the order in which they are finished.
+        files: digests of your own modules, by name; by default, none.
 
     Yields:
-        The results.
+        The result of each call.
     """
     backend, _ = get_active_backend(prefer=prefer)
     start: dict[str, Any] = {}
-    if isinstance(backend, LokyBackend):  # reuses its processes if `start` is equal
+    if isinstance(backend, LokyBackend):  # joblib keeps its processes if `start` stays the same
         start = {"initializer": start_worker, "initargs": (*sys.path, files)}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
@@ -65,7 +70,7 @@ def run_in_parallel(
 
 
 def is_here(prefer: str, n_jobs: int) -> bool:
-    """Whether `run_in_parallel` would run functions in the current process."""
+    """Return whether `run_in_parallel` would call functions in the current process."""
     backend, _ = get_active_backend(prefer=prefer)
     if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
         return True  # joblib starts no process for one job
@@ -73,27 +78,27 @@ def is_here(prefer: str, n_jobs: int) -> bool:
 
 
 def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
-    """Return one line that says why a pool of worker processes broke: a process died, or could not
-    load its data.
+    """Explain in one line why a pool of worker processes broke: because a process died, or because
+    a process could not load an object that was sent to it.
     """
     if error.__cause__ is None:
         match = re.search(r"SIG[A-Z]+", str(error))
         return (
             f"a worker process died{f' ({match[0]})' if match else ''}: either memory ran out "
-            "(use fewer workers), or a kernel wrote outside its arrays (find it with "
-            "clickgym.check_agent or clickgym.check_click_model)"
+            "(use fewer workers, such as n_jobs=2), or a kernel wrote outside its arrays (find the "
+            "kernel with clickgym.check_agent or clickgym.check_click_model)"
         )
     lines = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
     return f"a worker process could not load an object that was sent to it: {lines[-1].strip()}"
 
 
 def set_values(values: Mapping[str, Any]) -> None:
-    """Give constants of modules and attributes of classes the values that they have in the calling
+    """Set module constants and class attributes to the values that they have in the calling
     process.
 
     Args:
-        values: as in `Meaning`. Values of the script are skipped, because they are sent with the
-            script's classes.
+        values: the values by name, in the format of `Meaning.values`. Values from the script are
+            skipped, because they are sent together with the script's classes.
     """
     for name, value in values.items():
         module, _, path = name.partition(":")
@@ -102,24 +107,28 @@ def set_values(values: Mapping[str, Any]) -> None:
             owner: Any = import_module(module)
             for class_name in classes:
                 owner = getattr(owner, class_name)
-            # Compared as text, because an array would be compared entry by entry.
+            # Compare text, because == would compare arrays entry by entry.
             if repr(getattr(owner, attribute, None)) != repr(value):
                 setattr(owner, attribute, value)
 
 
 def start_worker(*_: object) -> None:
-    """Set up a worker process. The arguments are the module path and the digests of your own
-    modules. They are not used here, but joblib starts new processes if they differ from the
-    arguments of the last call.
+    """Set up a worker process.
+
+    The arguments are the module search path and the digests of your own modules. This function does
+    not use the arguments, but joblib starts new processes if the arguments have changed since the
+    last call.
     """
-    if "PYTHONFAULTHANDLER" not in os.environ:  # otherwise joblib prints a page
-        faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
+    if "PYTHONFAULTHANDLER" not in os.environ:  # otherwise, a crash prints a page of traceback
+        faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (open until the process ends)
 
 
 @contextmanager
 def ignoring_interrupts() -> Iterator[None]:
-    """Context manager within which started processes ignore Ctrl-C, which a terminal sends to all
-    processes. The current process handles Ctrl-C and ends the started processes.
+    """Context manager that makes processes ignore Ctrl-C if they are started within it.
+
+    A terminal sends Ctrl-C to all processes. The current process handles the signal and ends the
+    processes that it started.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -132,18 +141,18 @@ def ignoring_interrupts() -> Iterator[None]:
 
 
 FIRST_LINE, LINE_EVERY = 10.0, 60.0
-"""Outside a terminal, the seconds before the first line of progress, and between two lines."""
+"""The seconds before the first line of progress, and between two lines, outside a terminal."""
 LOOK_EVERY = 0.5
-"""Seconds between two readings of the counts of worker processes."""
+"""Seconds between two readings of the session counters of worker processes."""
 
 
 def print_resumed(folder: object, progress: str) -> None:
-    """Report on stderr what a results folder already holds, such as "6 of 6 runs"."""
+    """Print to standard error how many runs a folder already had, such as "4 of 6 runs"."""
     print_text(error_console(), f"clickgym: {progress} were in {folder} already")
 
 
 def time_left(seconds: float) -> str:
-    """Return the remaining time in words.
+    """Return a remaining time as text, in seconds, minutes or hours.
 
     Example:
         >>> time_left(70.2), time_left(1000), time_left(9000)
@@ -156,18 +165,19 @@ def time_left(seconds: float) -> str:
 
 
 class Progress:
-    """Context manager that shows the progress of a sweep: a bar in a terminal, and elsewhere a line
-    after ten seconds and then one line a minute.
+    """Context manager that shows the progress of a sweep, as a bar in a terminal and as lines of
+    text elsewhere.
 
-    The lines estimate the time left from the average time of the sessions so far, without the time
-    before the first session. Sessions of an unfinished run count, too, unless the run is played on
-    another machine, which reports only finished runs.
+    The first line appears after ten seconds, and then one line a minute. Each line estimates the
+    time left from the average time of the sessions so far, without the time before the first
+    session. Sessions of unfinished runs count, too, except on other machines, which report only
+    finished runs.
 
     Args:
-        is_shown: whether anything is shown.
-        n_runs: the number of runs of the sweep.
+        is_shown: whether the progress is shown.
+        n_runs: the number of runs in the sweep.
         n_finished: the number of runs that are already finished.
-        horizon: T, sessions per run.
+        horizon: T, the number of sessions in each run.
     """
 
     def __init__(self, is_shown: bool, n_runs: int, n_finished: int, horizon: int) -> None:
@@ -201,7 +211,7 @@ class Progress:
         self._bar.stop()
 
     def advance(self, n_sessions: int) -> None:
-        """Count played sessions, including sessions of unfinished runs."""
+        """Add ``n_sessions`` to the number of sessions played, which may be in unfinished runs."""
         self._bar.advance(self._task, n_sessions)
         if n_sessions < self._horizon:  # a whole run is reported by `add_finished`, called next
             self._begin()
@@ -209,11 +219,11 @@ class Progress:
 
     @contextmanager
     def counts(self, n_calls: int) -> Iterator[NDArray[np.int64]]:
-        """Context manager that provides an array of counters, one for each call of a worker
-        process, to which the process adds the sessions that it plays.
+        """Context manager that provides session counters, one for each call of a worker process.
 
-        The array is in a file. joblib sends the file's name to processes of this machine, but a
-        copy of the array to other machines, so that only finished runs of other machines are known.
+        A worker process adds the sessions that it plays to its call's counter. The array of
+        counters is stored in a file. joblib sends the file's name to processes on this machine, but
+        a copy of the array to other machines, so other machines report only finished runs.
         """
         is_over, n_before = threading.Event(), self._n_finished
 
@@ -241,14 +251,16 @@ class Progress:
             show()
 
     def add_finished(self, n_runs: int) -> None:
-        """Count runs that are finished and saved."""
+        """Add ``n_runs`` to the number of finished runs."""
         self._n_finished += n_runs
         self._describe()
         self._print_progress()
 
     def _begin(self) -> None:
-        """Measure the speed from the first report within a run on. The time before, in which
-        processes start and kernels load, says nothing about the time left.
+        """Start to measure the speed, unless this has already been done.
+
+        The time before the first report from within a run is left out, because processes start and
+        kernels load during this time.
         """
         if not self._has_begun:
             self._has_begun = True
@@ -258,7 +270,7 @@ class Progress:
         now, n_played = time.monotonic(), self._bar.tasks[0].completed
         if not self._is_printed or now < self._next_line_at:
             return
-        if n_played in (self._n_before, self._n_sessions):  # speed unknown, or all played
+        if n_played in (self._n_before, self._n_sessions):  # the speed is unknown, or all is played
             return
         self._next_line_at = now + LINE_EVERY
         seconds = (now - self._started) / (n_played - self._n_before)

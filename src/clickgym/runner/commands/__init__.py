@@ -1,3 +1,3 @@
-"""Commands of the command line. Each command parses its arguments, calls one Python function, and
-prints the result.
+"""The commands ``clickgym list``, ``report``, ``run`` and ``show``. Each command parses its
+arguments, calls one Python function, and prints the result.
 """

@@ -1,4 +1,4 @@
-"""``clickgym list``: the environments, instances, agents and metrics, with a line about each."""
+"""``clickgym list``, which prints all environments, instances, agents and metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def list_(
     clickgym list agents
     clickgym list
 
-    To read about one of them in detail, run clickgym show NAME.
+    To read about one name in detail, run clickgym show NAME.
     """
     kind_names = [_kind(word) for word in kinds or KINDS]
     console = output_console()
@@ -43,7 +43,7 @@ def list_(
 
 
 def _kind(word: str) -> str:
-    """Return the kind whose name starts with a word, such as ``env``, ``envs`` or
+    """Return the entry of `KINDS` that starts with a word, such as ``env``, ``envs`` or
     ``environment``.
     """
     beginning = word.removesuffix("s")

@@ -1,4 +1,4 @@
-"""``clickgym report``: the table and the figure of saved results."""
+"""``clickgym report``, which prints the table of saved results and draws their figure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def report(
             "--agents",
             "-a",
             metavar="AGENT...",
-            help="Show only these agents, in this order, and compare the others with the first.",
+            help="Show only these agents, in this order, and compare them with the first agent.",
         ),
     ] = None,
     environments: Annotated[
@@ -57,7 +57,7 @@ def report(
         str | None,
         typer.Option(
             metavar="AGENT",
-            help="Compare the other agents with this agent; by default, with the first.",
+            help="Compare the other agents with this agent; by default, with the first agent.",
         ),
     ] = None,
     latex: Annotated[

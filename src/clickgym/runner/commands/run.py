@@ -1,4 +1,4 @@
-"""``clickgym run``: run agents in environments. Each argument of `sweep` is an option."""
+"""``clickgym run``, which runs agents in environments. Its options are arguments of `sweep`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..sweep import sweep
 compare_option = partial(typer.Option, rich_help_panel="What to compare")
 result_option = partial(typer.Option, rich_help_panel="Results")
 speed_option = partial(typer.Option, rich_help_panel="Speed")
-"""The options in each section of the help text."""
+"""Functions that define an option in one of the three sections of the help text."""
 
 JobCount = Annotated[
     int,
@@ -76,7 +76,7 @@ def run(
         ),
     ] = None,
     seed: Annotated[
-        int, result_option(metavar="N", help="Random seed. The same seed gives the same numbers.")
+        int, result_option(metavar="N", help="Random seed. The same seed gives the same results.")
     ] = 0,
     out: Annotated[
         Path | None,

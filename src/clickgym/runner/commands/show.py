@@ -1,4 +1,4 @@
-"""``clickgym show``: an agent, an environment, an instance or a metric in detail."""
+"""``clickgym show``, which describes an agent, environment, instance or metric in detail."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def show(
     console.print(text, markup=False, highlight=False)
 
 
-DEFAULTS = {"defaults": "Defaults", "with_features": "Other defaults where items have features"}
-"""The attributes of RL algorithms that have hyper-parameters, and how these are announced."""
+DEFAULTS = {"defaults": "Defaults", "with_features": "Other defaults if items have features"}
+"""The attributes in which RL algorithms keep default hyper-parameters, each with a heading."""
 
 
 def text_of(name: str) -> str:
-    """The description of the agent, environment, instance or metric with a name.
+    """Return the description of an agent, environment, instance or metric.
 
     Raises:
-        ValueError: there is no such name.
+        ValueError: the name is unknown, or clickgym has no description for it.
     """
     if name in METRICS or name.partition("@")[0] in AT_K:
         return metric_of(name).description
@@ -64,7 +64,7 @@ def text_of(name: str) -> str:
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
         if environment is None:
             raise ValueError(
-                f"{name} has no click model of clickgym, so clickgym show cannot describe it"
+                f"clickgym show cannot describe {name}, which is not an environment of clickgym"
             )
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
@@ -86,14 +86,14 @@ def text_of(name: str) -> str:
 
 
 def _docstring_of(obj: Any) -> str:
-    """Return a docstring, or a line that says why there is none."""
+    """Return the docstring of an object, or a line that says why Python removed it."""
     if sys.flags.optimize > 1:
         return "Python was run with -OO and removed the docstrings; run it without -OO to read them"
     return inspect.getdoc(obj) or ""
 
 
 def _arguments_of(function: Any) -> str:
-    """The names and defaults of the arguments of a function or class."""
+    """Return a line with the names and defaults of the arguments of a function or class."""
     arguments = inspect.signature(function).parameters.values()
     text = ", ".join(str(parameter.replace(annotation=parameter.empty)) for parameter in arguments)
     return f"Arguments: {text}"

@@ -1,6 +1,6 @@
-"""One run: an agent object plays in an environment object, and is measured.
+"""A single run: an agent object plays in an environment object and is measured.
 
-Except for `clickgym.run`, nothing here knows names, specs, labels, logs or folders: agents and
-environments were made and checked before. `play_run.play_run` chooses one of three loops: the
-compiled loop, the Python loop, or the loop of an RL algorithm.
+Except for `clickgym.run`, these modules do not handle names, specs, labels, logs or folders: they
+receive agents and environments that were already created and checked. `play_run.play_run` chooses
+one of three loops: the compiled loop, the Python loop, or the training loop of an RL algorithm.
 """

@@ -1,4 +1,4 @@
-"""The compiled loop: sessions in machine code, in chunks."""
+"""The compiled loop, which plays sessions in machine code, one chunk of sessions at a time."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .loop import CHUNK, Run
 from .run_errors import agent_error, check_list
 
 FIRST_CHUNK = 1000
-"""Sessions before the first report of progress; later chunks last about `CHUNK`."""
+"""The number of sessions in the first chunk; later chunks last about `CHUNK` seconds."""
 
 
 class ChunkData(NamedTuple):
-    """The data that the sessions of a chunk read and write, besides the agent.
+    """All data that the sessions in a chunk read and write, except the agent and the generators.
 
-    Generators are passed separately, because numba takes 0.2 ms in each call to find the type of a
-    record that holds a generator.
+    Random generators are passed separately, because numba takes 0.2 ms in each call to find the
+    type of a tuple that contains a generator.
     """
 
-    constants: Any  # as in `clickgym.envs.task`, like the state
+    constants: Any  # constants and state are explained in `clickgym.envs.task`
     state: Any
-    observed: tuple[Any, ...]  # what the agent observes besides clicks: views of the state
+    observed: tuple[Any, ...]  # views of the state: what the agent observes in addition to clicks
     shown: Shown
     contexts: tuple[Any, ...]  # the data of the metrics
     totals: NDArray[np.float64]
-    checkpoints: NDArray[np.int64]  # the coming ones, in sessions from the start of the chunk
+    checkpoints: NDArray[np.int64]  # counted in sessions from the start of the chunk
     at_checkpoints: NDArray[np.float64]  # the totals at these checkpoints
 
 
@@ -46,7 +46,9 @@ def session_loop(
     begin: Callable[..., Any],
     advance: Callable[..., bool],
 ) -> Callable[..., tuple[int, float, int]]:
-    """Return the kernel that plays sessions. The kernel returns
+    """Return the kernel that plays the sessions of a chunk.
+
+    The kernel returns
 
     - the number of sessions that it played, which is smaller than requested if a list was bad;
     - the reward of the last session;
@@ -91,23 +93,23 @@ def session_loop(
 
 
 def play_compiled(run: Run) -> float:
-    """Play up to the meter's horizon in compiled code, in chunks of about 50 ms.
+    """Play a run in compiled code, in chunks of about 50 ms.
 
     The agent's state, generator and last list are updated in place. The environment's generator
-    advances as in ``step``.
+    advances exactly as in ``step``.
 
     Returns:
         The seconds that the sessions took, without the compilation of kernels.
 
     Raises:
-        AgentError: the agent proposed a bad list, or failed.
+        AgentError: the agent failed or proposed an invalid list.
         SessionError: the click model failed.
     """
     agent, meter, metrics = run.agent, run.meter, run.metrics
     env: Any = run.env.unwrapped
     state, chunk, seconds = None, FIRST_CHUNK, 0.0
     while meter.step < meter.horizon:
-        if env.state is not state:  # at the start, and where the users change
+        if env.state is not state:  # at the start, and when the users change
             task, state = env.task, env.state
             observed = task.observed(state, agent.observes)
             contexts = metrics.contexts(env)
@@ -122,7 +124,7 @@ def play_compiled(run: Run) -> float:
         play_sessions = partial(loop, data, env.np_random, agent.state, agent.rng, agent.ranking)
         chunk_seconds = _play_chunk(run, play_sessions, size)
         seconds += chunk_seconds
-        if size == chunk:  # only a whole chunk shows the speed
+        if size == chunk:  # a shortened chunk does not show the speed
             next_size = chunk * CHUNK / max(chunk_seconds, 1e-6)
             chunk = int(min(max(next_size, chunk / 4), chunk * 4)) + 1
         if metrics.held_out:
@@ -135,7 +137,7 @@ def play_compiled(run: Run) -> float:
 def _play_chunk(
     run: Run, play_sessions: Callable[[int], tuple[int, float, int]], size: int
 ) -> float:
-    """Play a chunk of sessions, add them to the meter, and return the seconds that they took."""
+    """Play a chunk of sessions, add the sessions to the meter, and return their wall time."""
     agent, meter = run.agent, run.meter
     env: Any = run.env.unwrapped
     n_lists = int(env.shown.n_lists[0])
@@ -152,7 +154,7 @@ def _play_chunk(
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
     regret = meter.totals[0] - regret
     env.finish_sessions(size, regret, agent.ranking.copy(), reward, satisfied)
-    agent.ranking[0] = -1  # no list is waiting for its clicks
+    agent.ranking[0] = -1  # tells the agent that no list is waiting for clicks
     meter.advance(size)
     return seconds
 
@@ -160,9 +162,17 @@ def _play_chunk(
 def _chunk_error(
     agent: Any, env: Any, steps: int, n_lists: int, error: BaseException
 ) -> BaseException:
-    """Return the error to raise for a chunk that began after ``steps`` steps and ``n_lists`` lists.
-    The error blames the users if the last list has no clicks yet, or if the users were drawing;
-    otherwise it blames the agent.
+    """Return the error to raise after a failed chunk; it says whether users or agent failed.
+
+    The users failed if the last list has no clicks yet, or if the users were drawing random numbers
+    after a session; in all other cases, the agent failed.
+
+    Args:
+        agent: the agent that was playing.
+        env: the environment in which the agent was playing.
+        steps: the number of steps before the chunk.
+        n_lists: the number of lists before the chunk.
+        error: the error that was caught.
     """
     lists = env.shown.n_lists[0]
     n_shown = int(lists) - n_lists

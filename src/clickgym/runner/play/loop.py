@@ -1,4 +1,4 @@
-"""The run that a loop plays, and the reset of its environment."""
+"""`Run`, the argument of every loop, and `first_observation`, which resets the environment."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from .metrics import Metrics
 from .run_errors import environment_error
 
 CHUNK = 0.05
-"""Seconds between two reports of progress."""
+"""Seconds between two progress reports."""
 
 OnChunk = Callable[[int], object]
 
 
 class Run(NamedTuple):
-    """One run, as a loop receives it.
+    """Everything that a loop needs to play one run.
 
-    A loop is a function ``(Run) -> seconds`` that plays the run up to the meter's horizon. The
-    environment has already been reset, and the agent continues from its present state.
+    A loop is a function ``(Run) -> seconds`` that plays sessions until the meter reaches its
+    horizon. Before the loop starts, the environment has already been reset. The agent continues
+    from its current state.
 
     Attributes:
         agent: the agent that plays.
         env: the environment in which the agent plays.
         observation: the observation that ``env.reset`` returned.
-        meter: the meter, which receives the totals.
-        metrics: the metrics besides regret, reward and clicks.
-        on_chunk: called from time to time with the number of sessions since its last call. It can
-            end the run by raising an InterruptedError.
+        meter: the meter, which adds up regret, reward, clicks and metrics.
+        metrics: the metrics in addition to regret, reward and clicks.
+        on_chunk: a function that the loop calls from time to time with the number of sessions since
+            the last call; None if nobody needs the number. The function can end the run by raising
+            an InterruptedError.
     """
 
     agent: Any
@@ -44,15 +46,15 @@ class Run(NamedTuple):
 
 
 def first_observation(agent: Any, env: gym.Env, seed: int | None = None) -> Any:
-    """Reset an environment for an agent, and return the first observation.
+    """Reset an environment, and return the first observation.
 
     Raises:
-        SessionError: the environment failed.
+        SessionError: the environment failed; the message names the agent, too.
     """
     try:
         result = env.reset(seed=seed)
         if not isinstance(result, tuple) or len(result) != 2:
-            raise Fault(f"it returned {short_repr(result)}; expected (observation, info)")
+            raise Fault(f"the result is {short_repr(result)}; expected (observation, info)")
     except FAILURES as error:
         raise environment_error(agent, env, "reset", error) from error
     return result[0]

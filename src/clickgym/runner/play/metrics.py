@@ -1,11 +1,12 @@
-"""Metrics besides regret, reward and clicks: most are sums over sessions.
+"""Metrics in addition to regret, reward and clicks; most of them are sums over sessions.
 
 A metric consists of a kernel and a function. The kernel, ``value(context, ranking, clicks,
-expectation) -> float``, computes the value of a session; the values are summed over the sessions.
-The function builds the kernel's context, a named tuple of arrays, from the environment whenever the
-users change. To add a metric, write its kernel and its function, and enter them in `METRICS`; both
-engines, the table and the command line then know the metric. Only requested metrics are compiled.
-Metrics of held-out queries are not sums: the agent ranks these queries at each checkpoint.
+expectation) -> float``, computes the metric's value for one session; these values are summed over
+the sessions. The function builds the kernel's context, a named tuple of arrays, from the
+environment whenever the users change. To add a metric, write its kernel and its function, and add
+them to `METRICS`. Both engines, the table and the command line then support the metric. Only the
+requested metrics are compiled. Metrics of held-out queries are not sums: the agent ranks these
+queries at each checkpoint.
 """
 
 from __future__ import annotations
@@ -34,21 +35,22 @@ from .run_errors import agent_error
 Env = ClickEnv | ClickVectorEnv
 
 COLUMNS = {*FACTS, *TOTALS, *HOW_PLAYED, "unit", "over"}
-"""The columns of results and of their summaries, which are not names of metrics."""
+"""The columns of results and of summaries. No metric may have the name of one of them."""
 
 
 class Metric(NamedTuple):
-    """A metric.
+    """The definition of an additional metric, for an entry in `METRICS`.
 
     Attributes:
-        description: one line, for the command line.
-        kernel: computes the value of a session. The values are summed over the sessions, so a ratio
-            of two sums cannot be a metric. None if the agent ranks held-out queries at each
-            checkpoint instead.
-        context: builds the kernel's context from an environment and the number of a stream; None
-            if the kernel needs no context.
-        k: the number of positions that count on held-out queries.
-        is_share: whether all values lie between 0 and 1, so that bands in figures end there.
+        description: a line about the metric, which ``clickgym list`` prints.
+        kernel: the function that computes the metric's value for one session. The values are summed
+            over the sessions, so a ratio of two sums cannot be a metric. None if the agent ranks
+            held-out queries at each checkpoint instead.
+        context: the function that builds the kernel's context from an environment and the number of
+            a stream; None if the kernel needs no context.
+        k: the number of positions that count in the list for a held-out query.
+        is_share: whether the mean per session is always between 0 and 1, so that bands in figures
+            are cut off at 0 and 1.
     """
 
     description: str
@@ -59,9 +61,9 @@ class Metric(NamedTuple):
 
 
 def _varying_error(name: str, env: Env) -> ValueError:
-    """Return the error for a metric that needs the same items and users in every session."""
+    """Return the error to raise if items or users change, but a metric requires fixed ones."""
     needs = "requires the same items and users in every session"
-    return ValueError(f"the metric {name!r} {needs}, but {env} changes them")
+    return ValueError(f"the metric {name!r} {needs}, but {env} changes them; leave it out")
 
 
 # ---------------------------------------------------------------------------------------- any_click
@@ -79,14 +81,14 @@ def any_click(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 
 
 class GainContext(NamedTuple):
-    gain: NDArray[np.float64]  # (L,) attraction; with candidates (N,) the gain of each item
-    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1); divided by the ideal if items stay
-    items: NDArray[np.int64]  # (L,) the index of each candidate's gain; (0,) if items stay
+    gain: NDArray[np.float64]  # (L,) attractions; (N,) gains of all items if candidates change
+    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1); divided by the ideal if items are fixed
+    items: NDArray[np.int64]  # (L,) the candidates' indices in gain; (0,) if items are fixed
     largest: NDArray[np.float64]  # (m,) working memory
 
     def before_step(self) -> GainContext:
-        """Return the context of the coming session, which stays valid when the state is
-        overwritten.
+        """Return the context of the next session, in a form that does not change when the
+        environment overwrites its state.
         """
         if not len(self.items):
             return self
@@ -95,7 +97,7 @@ class GainContext(NamedTuple):
 
 @kernel
 def ideal_gain(context):  # type: ignore[no-untyped-def]
-    """The discounted gain of the ideal list: the candidates by falling gain."""
+    """Return the discounted gain of the ideal list, which sorts candidates by decreasing gain."""
     largest, size = context.largest, len(context.largest)
     largest[:] = 0.0
     for a in range(len(context.items)):
@@ -126,7 +128,7 @@ def ndcg(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
 
 
 def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
-    """The gains and discounts for the NDCG of the first k positions."""
+    """Return the context of the kernel `ndcg` for the first k positions."""
     discount = 1.0 / np.log2(np.arange(2, min(k, env.model.n_positions) + 2))
     largest = np.zeros(len(discount))
     if not env.model.iid_sessions:
@@ -135,7 +137,7 @@ def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
             raise _varying_error(f"ndcg@{k}", env)
         return GainContext(gains[0], discount, gains[1], largest)
     if "attraction" not in env.task.model.shapes:
-        raise ValueError(f"ndcg ranks by attraction, which {env.task.model} does not have")
+        raise ValueError(f"the metric 'ndcg' requires attraction; {env.task.model} has none")
     gain = env.task.model.attraction
     ideal = float(weighted_sums(np.sort(gain)[::-1][: len(discount)], discount))
     relative = discount / ideal if ideal > 0 else np.zeros(len(discount))
@@ -143,11 +145,11 @@ def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
 
 
 def ndcg_at(k: int) -> Metric:
-    """The metric ``ndcg@k``."""
+    """Return the metric ``ndcg@k``, the NDCG of the first k positions."""
     return Metric(
-        f"NDCG of the first {k} positions, or of all positions of a shorter list; ndcg@K is that "
-        "of the first K. An item's gain is the one in the users' model, or its attraction if "
-        "there is none",
+        f"NDCG of the first {k} positions, or of the whole list if it is shorter; ndcg@K uses the "
+        "first K positions. An item's gain is its gain in the users' model, or its attraction if "
+        "the model has no gains",
         ndcg,
         partial(gain_context, k=k),
         is_share=True,
@@ -155,7 +157,7 @@ def ndcg_at(k: int) -> Metric:
 
 
 def held_out_ndcg_at(k: int) -> Metric:
-    """The metric ``held_out_ndcg@k``."""
+    """Return the metric ``held_out_ndcg@k``, the mean NDCG of held-out queries."""
     return Metric(
         f"mean NDCG of the first {k} documents of held-out queries, which the agent ranks without "
         "exploration at each checkpoint",
@@ -166,7 +168,7 @@ def held_out_ndcg_at(k: int) -> Metric:
 
 
 AT_K: dict[str, Callable[[int], Metric]] = {"ndcg": ndcg_at, "held_out_ndcg": held_out_ndcg_at}
-"""The metrics of the first k positions, by the part of their names before ``@k``."""
+"""Functions that create metrics of the first k positions, by the metric's name before ``@k``."""
 
 
 # --------------------------------------------------------------------------------------- violations
@@ -179,8 +181,8 @@ class SafetyContext(NamedTuple):
 
 @kernel
 def wrong_pairs(attraction, ranking):  # type: ignore[no-untyped-def]
-    """The number of pairs of shown items in which the strictly more attractive item is below the
-    other item.
+    """Count the pairs of shown items in which the strictly more attractive item is below the other
+    item.
     """
     count = 0
     for k in range(len(ranking)):
@@ -195,12 +197,13 @@ def violation(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 
 
 def safety_context(env: Env, b: int = 0) -> SafetyContext:
-    """The attractions, and the number of wrong pairs that the initial list allows."""
+    """Return the context of the kernel `violation`, with the allowed number of wrong pairs."""
     if not env.model.iid_sessions:
         raise _varying_error("violations", env)
     if env.initial_ranking is None:
         raise ValueError(
-            "the metric 'violations' requires an initial list, which the instance does not have"
+            "the metric 'violations' requires a production list; use an instance with an "
+            "initial_ranking"
         )
     attraction, initial = env.task.model.attraction, env.initial_ranking[: env.model.n_positions]
     return SafetyContext(attraction, wrong_pairs(attraction, initial) + env.model.n_positions / 2)
@@ -214,21 +217,21 @@ METRICS: dict[str, Metric] = {
     "ndcg@10": ndcg_at(10),
     "held_out_ndcg@10": held_out_ndcg_at(10),
     "violations": Metric(
-        "lists with over K/2 more wrongly ordered pairs of shown items than the initial list "
+        "lists with over K/2 more wrongly ordered pairs of shown items than the production list "
         "(Li et al. 2019, eq. 7)",
         violation,
         safety_context,
         is_share=True,
     ),
 }
-"""The metrics by name; `metric_of` also accepts the metrics of `AT_K` with any other k."""
+"""The metrics by name. `metric_of` also accepts names with another number, such as ndcg@3."""
 
 
 def metric_of(name: str) -> Metric:
-    """The metric with a name.
+    """Return the metric with a given name.
 
     Raises:
-        ValueError: there is no such metric.
+        ValueError: there is no metric with this name.
     """
     family, at, k = name.partition("@")
     if not at or family not in AT_K:
@@ -240,8 +243,9 @@ def metric_of(name: str) -> Metric:
 
 
 def _metric_of_results(name: str) -> Metric | None:
-    """Return the metric behind a column of results; None if the column is regret or reward, or if
-    nobody has imported the module that adds the metric.
+    """Return the metric behind a column of results, or None if the column is not a known metric.
+
+    Regret and reward are not metrics, and a metric is unknown if its module was not imported.
     """
     try:
         return metric_of(name)
@@ -250,15 +254,15 @@ def _metric_of_results(name: str) -> Metric | None:
 
 
 def is_sum(name: str) -> bool:
-    """Return whether a metric of results is a running sum over the sessions, which is assumed of an
-    unknown metric.
+    """Return whether a column of results is a running sum over the sessions. Unknown metrics are
+    assumed to be sums.
     """
     metric = _metric_of_results(name)
     return metric is None or metric.kernel is not None
 
 
 def is_share(name: str) -> bool:
-    """Return whether all values of a metric of results are known to lie between 0 and 1."""
+    """Return whether a metric's mean per session is known to lie between 0 and 1."""
     metric = _metric_of_results(name)
     return metric is not None and metric.is_share
 
@@ -267,8 +271,13 @@ def is_share(name: str) -> bool:
 def add_metric(
     value: Callable[..., float], column: int, measure_rest: Callable[..., None]
 ) -> Callable[..., None]:
-    """Return a kernel that adds a metric to its column of the totals, and then calls
-    ``measure_rest`` for the other metrics.
+    """Return a kernel that adds a session's value of one metric to the totals, and then calls
+    ``measure_rest`` for the remaining metrics.
+
+    Args:
+        value: the kernel of the metric.
+        column: the index of the metric in the totals.
+        measure_rest: the kernel for the remaining metrics.
     """
 
     @kernel
@@ -285,21 +294,23 @@ def measure_nothing(contexts, ranking, clicks, expectation, totals):  # type: ig
 
 
 class Metrics:
-    """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals)``.
+    """The additional metrics of one run, combined in a single kernel.
+
+    The kernel is called as ``kernel(contexts, ranking, clicks, expectation, totals)``.
 
     Args:
-        names: names of metrics, as `metric_of` takes them.
+        names: the names of the metrics, which `metric_of` must accept; by default, none.
 
     Attributes:
-        names: the names of all chosen metrics, which are columns of the table.
-        summed: the names of the metrics that the kernel sums. In the totals, they follow regret,
-            reward and clicks.
+        names: the names of all metrics, which become columns of the table.
+        summed: the names of the metrics that the kernel sums. In the totals, these metrics follow
+            regret, reward and clicks.
         held_out: the metrics for which the agent ranks held-out queries at each checkpoint, with
             their values so far.
-        seconds: the time spent on ranking held-out queries.
+        seconds: the time spent on ranking held-out queries, in seconds.
 
     Raises:
-        ValueError: a name is unknown, is given twice, or is the name of a column of the results.
+        ValueError: a name is unknown, is given twice, or is the name of a column of results.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -326,26 +337,26 @@ class Metrics:
         self._contexts: list[tuple[Any, ...]] = []
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
-        """The values of each metric at the checkpoints, by name."""
+        """Return the values of each metric at the checkpoints, by the metric's name."""
         columns = dict(zip(self.summed, meter.metrics.T, strict=True))
         columns |= {name: np.array(values) for name, values in self.held_out.items()}
         return {name: columns[name] for name in self.names}
 
     def check_env(self, env: Any) -> None:
-        """Check that an environment has what the metrics need.
+        """Check that an environment has everything that the metrics require.
 
         Raises:
-            ValueError: the environment lacks what a metric needs.
+            ValueError: the environment lacks something that a metric requires.
         """
         self.contexts(env)
         for name in self.held_out:
             held_out_queries(env, name)
 
     def check_agent(self, agent: Any) -> None:
-        """Check that an agent can do what the metrics require.
+        """Check that an agent can rank held-out queries, if a metric requires this.
 
         Raises:
-            UnsuitedError: the agent's class has no method ``best`` that takes features.
+            UnsuitedError: the agent's class has no method ``best(features)``.
         """
         for name in self.held_out:
             try:
@@ -358,13 +369,13 @@ class Metrics:
                 raise UnsuitedError(type(agent).__name__, reason) from None
 
     def measure_held_out(self, agent: Any, env: Any, meter: Meter) -> None:
-        """Let the agent rank the held-out queries, if a checkpoint was reached.
+        """Let the agent rank the held-out queries, if a new checkpoint was reached.
 
         Raises:
-            AgentError: the agent failed, or did not return an order of a query's documents.
+            AgentError: the agent failed, or did not return a permutation of a query's documents.
         """
         for name, values in self.held_out.items():
-            n_new = len(meter.steps) - len(values)  # streams may pass several checkpoints
+            n_new = len(meter.steps) - len(values)  # a step of streams may pass several checkpoints
             if n_new:
                 start = clock()
                 queries = held_out_queries(env, name)
@@ -377,22 +388,22 @@ class Metrics:
                 self.seconds += clock() - start
 
     def contexts(self, env: Any, b: int = 0) -> tuple[Any, ...]:
-        """The contexts that the kernels need, for the environment's present task on stream b.
+        """Return the context of each summed metric, for the current users on stream ``b``.
 
         Raises:
-            ValueError: the environment lacks what a metric needs.
+            ValueError: the environment lacks something that a metric requires.
         """
         builders = [(name, self._metrics[name].context) for name in self.summed]
         for name, build in builders:
             if build is not None and user_model_of(env) is None:
                 raise ValueError(
-                    f"the metric {name!r} requires a click model, and {env} is not a ClickEnv"
+                    f"the metric {name!r} requires a click model, but {env} is not a ClickEnv"
                 )
         return tuple(None if build is None else build(env, b) for _, build in builders)
 
     def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
-        """Return the contexts for the coming session of each stream. The contexts stay valid when
-        the step draws the next candidates.
+        """Return the contexts of each stream's next session. The contexts do not change when the
+        step draws new candidates.
         """
         state = getattr(env, "state", None)
         if not self._contexts or state is not self._state:  # at the start, and when users change
@@ -402,7 +413,7 @@ class Metrics:
 
 
 def _keep_values(context: Any) -> Any:
-    """Return a context with copies of the arrays that are views of an environment's state, because
+    """Return a context in which views of the environment's state are replaced by copies, because
     the step overwrites the state before the metric is computed.
     """
     if context is None:
@@ -421,28 +432,29 @@ def _keep_values(context: Any) -> Any:
 
 Floats = NDArray[np.float64]
 Query = tuple[str, NDArray[Any], Floats]
-"""A query's name in messages, and the features ``(n, d)`` and gains ``(n,)`` of its documents."""
+"""A query: its name in messages, and its n documents' features ``(n, d)`` and gains ``(n,)``."""
 
 
 def mean_ndcg(rank: Callable[[Floats], ArrayLike], queries: Iterable[Query], k: int) -> float:
-    """Return the mean nDCG@k of a ranking function, over all documents of each query.
+    """Return the nDCG@k of a ranking function, averaged over queries.
 
     Args:
-        rank: maps features ``(n, d)`` float64 to the order of the n rows, the best first.
-        queries: the queries. Queries in which no document has any gain are left out of the mean.
+        rank: a function that takes the features ``(n, d)`` of a query's documents, as float64, and
+            returns the n row numbers in order, the best document first.
+        queries: the queries to rank. Queries in which no document has a gain are left out.
         k: the number of positions that count.
 
     Raises:
-        ValueError: ``rank`` did not return an order of the rows, or no query has a relevant
-            document.
+        ValueError: ``rank`` did not return a permutation of the row numbers, or no query has a
+            relevant document.
     """
     values = []
     for name, features, gain in queries:
         if not gain.any():
             continue
-        order = as_array(f"the order by rank of {name}", rank(features.astype(np.float64)))
+        order = as_array(f"the result of rank for {name}", rank(features.astype(np.float64)))
         if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(gain))):
-            expected = f"expected an order of its {len(gain)} rows"
+            expected = f"expected a permutation of its {len(gain)} row numbers"
             raise ValueError(f"rank returned {short_repr(order)} for {name}; {expected}")
         discount = 1.0 / np.log2(np.arange(2, min(k, len(gain)) + 2))
         dcg, ideal_dcg = (
@@ -451,7 +463,7 @@ def mean_ndcg(rank: Callable[[Floats], ArrayLike], queries: Iterable[Query], k: 
         )
         values.append(dcg / ideal_dcg)
     if not values:
-        raise ValueError("no query has a relevant document")
+        raise ValueError("no query has a relevant document; add a query with a positive gain")
     return math.fsum(values) / len(values)
 
 
@@ -459,7 +471,8 @@ def held_out_queries(env: Any, metric: str) -> Iterator[Query]:
     """Return the held-out queries of an environment's users.
 
     Raises:
-        ValueError: there are no held-out queries; the message names the metric that needs them.
+        ValueError: there are no held-out queries; the message names ``metric``, the metric that
+            requires them.
     """
     model: Any = user_model_of(env)
     if getattr(model, "held_out", None) is None:

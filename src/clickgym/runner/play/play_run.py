@@ -1,4 +1,4 @@
-"""`clickgym.run`: check that an agent can play in an environment, and play one run."""
+"""`clickgym.run`, which checks that an agent can play in an environment and plays one run."""
 
 from __future__ import annotations
 
@@ -46,42 +46,43 @@ def run(
     clicks.
 
     Args:
-        agent: a name or class as in `make_agent`, such as ``"TopRank"``, from which `run` creates
-            an agent with ``seed``; or an agent object. An agent object continues from its present
-            state and keeps what it learns; in the result of its second run, it is called
-            ``"TopRank, continued"``.
-        env: an environment as in `sweep`, such as ``"PBMRank-v0"`` or a click model; or an
-            environment object, which `run` resets first. The object may come from another package
-            if its actions are ranked lists (`RankedList` or ``MultiDiscrete([L] * K)``) and its
-            observation is the clicks, or a mapping with ``clicks``. Its regret is known if ``info``
-            contains ``regret``, or both ``expected_reward`` and ``optimal_reward``.
-        horizon: T, the number of sessions; ``1e6`` is accepted.
-        seed: the seed of the users (an agent object keeps its own random generator). By default,
-            the environment continues with its present generator. To repeat a run from a sweep, pass
-            the ``seed`` from that run's rows.
-        checkpoints: the sessions, in ``1..T``, after which totals are recorded; by default about
-            150, densest at the start. The last checkpoint is always T.
-        engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, the
-            compiled engine if possible. Both engines give the same lists, clicks and regret, bit
-            for bit. A `Learner` takes only ``"auto"``.
-        metrics: names of further metrics, from `clickgym.runner.METRICS`. A metric that requires a
-            single best list or production list raises an error if candidates or users' states
-            change.
+        agent: an agent's name, such as ``"TopRank"``, or class, in any form that
+            `clickgym.make_agent` accepts; `run` creates the agent with ``seed``. You can also pass
+            an agent object, which continues from its current state and keeps what it learns; in the
+            result of its second run, the agent is called ``"TopRank, continued"``.
+        env: an environment in any form that `sweep` accepts, such as ``"PBMRank-v0"`` or a click
+            model; or an environment object, which `run` resets first. If the object comes from
+            another package, its actions must be ranked lists (`RankedList` or ``MultiDiscrete([L] *
+            K)``), and its observations must be the clicks, or mappings that contain ``"clicks"``.
+            Its regret is known if ``info`` contains ``regret``, or both ``expected_reward`` and
+            ``optimal_reward``.
+        horizon: T, the number of sessions; floats such as ``1e6`` are accepted.
+        seed: the seed of the users, and of the agent if `run` creates it (an agent object keeps its
+            own random generator). By default, the environment's random generator continues from its
+            current state. To repeat a run from a sweep, pass the ``seed`` in that run's rows.
+        checkpoints: the numbers of sessions, from 1 to T, after which totals are recorded; by
+            default, about 150 numbers, densest at the start. T is always a checkpoint.
+        engine: ``"compiled"``; ``"python"``, which calls ``env.step`` for each session; or
+            ``"auto"``, which uses the compiled engine if possible. Both engines give exactly the
+            same lists, clicks and regret. A `Learner` accepts only ``"auto"``.
+        metrics: the names of additional metrics from `clickgym.runner.METRICS`; by default, none. A
+            metric that requires a single best list or production list raises an error if the
+            candidates or the users' states change.
 
     Returns:
-        The measurements of the run. Their attribute ``engine`` names the engine that was used.
+        The measurements of the run. The attribute ``engine`` names the engine that was used.
 
     Raises:
         ValueError: the horizon, a checkpoint or the engine is invalid; ``engine="compiled"`` cannot
             run this agent in this environment; a query ends before the horizon; or
-            `clickgym.make_agent` raised the error.
-        AgentError: the agent proposed a bad list, or failed; the message names the step and the
+            `clickgym.make_agent` cannot create the agent.
+        AgentError: the agent failed or proposed an invalid list; the message names the step and the
             cause.
         SessionError: the environment failed, or the agent's lists were better than the
             environment's best list; the message names the environment, the step and the cause.
 
     Warns:
-        UserWarning: regret is unknown; the message gives the reason.
+        UserWarning: the regret is unknown; the message gives the reason.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -106,30 +107,33 @@ def run(
         result = play_run(agent, env, engine_name, steps, run_metrics, seed)
     if np.isnan(result.regret[-1]):
         reason = (
-            'info has neither "regret" nor both "expected_reward" and "optimal_reward"; let step '
-            "return one of the two in info"
+            'info has neither "regret" nor both "expected_reward" and "optimal_reward"; let '
+            'step return "regret" in info'
         )
         if click_env_of(env) is not None:
             reason = (
-                "a wrapper changes the reward and does not put its own regret into info; let it "
-                'set info["regret"]'
+                "a wrapper changes the reward and does not put its own regret into info; let the "
+                'wrapper set info["regret"]'
             )
         warnings.warn(f"the regret in {name_of(env)} is unknown (nan): {reason}", stacklevel=2)
     return result
 
 
 def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
-    """The engine that runs an agent in an environment, as `Result.engine` names it. If no error is
-    raised, the agent can play in the environment.
+    """Return the name of the engine that runs an agent in an environment.
+
+    If no error is raised, the agent can play in the environment.
 
     Args:
-        agent, env: the agent and the environment.
-        engine: as in `clickgym.run`.
+        agent: the agent that is to play.
+        env: the environment in which the agent is to play.
+        engine: the requested engine: ``"compiled"``, ``"python"``, or ``"auto"`` to choose the
+            compiled engine if possible.
 
     Raises:
         ValueError: the engine is unknown, or cannot run this agent in this environment; or the
-            agent was built for other sizes.
-        UnsuitedError: the agent cannot play the environment.
+            agent was built for other numbers of items, positions, features or states.
+        UnsuitedError: the agent cannot play in the environment with any engine.
     """
     check_choice("engine", engine, ENGINES)
     traits, name = traits_of(env), type(agent).__name__
@@ -148,19 +152,19 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
 
 
 def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
-    """Check that a run ends no later than its query, if the environment has several queries, and
-    that users who change do so within the run.
+    """Check that a run's query lasts until the horizon, and warn if users change only later.
 
     Args:
-        env: the environment.
-        horizon: T.
+        env: the environment. Environments with a single query, or with users who never change,
+            need no check.
+        horizon: T, the number of sessions in the run.
         name: the environment's name in messages; by default, its own name.
 
     Raises:
-        ValueError: the query ends before the run, so the agent would go on with another query.
+        ValueError: the query ends before the run, so the agent would continue with another query.
 
     Warns:
-        UserWarning: the users first change after the horizon.
+        UserWarning: the users first change after the end of the run.
     """
     model, name = user_model_of(env), name or name_of(env)
     if model is None:
@@ -180,9 +184,10 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
 
 
 def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
-    """Warn if an agent does not use the features that an environment shows. Only compiled agents
-    declare what they use, so there is no warning about other agents, nor about `Random`, which
-    needs no features.
+    """Warn if an agent ignores the features that an environment shows.
+
+    Only compiled agents declare what they observe, so there is no warning about other agents.
+    `Random` is exempt, too, because it needs no features.
     """
     is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
@@ -191,7 +196,7 @@ def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
 
 
 def traits_of(env: gym.Env) -> EnvTraits:
-    """The traits of an environment that decide which engine can run agents in it."""
+    """Return the traits of an environment that decide which engine can run agents there."""
     sizes = sizes_of(env)._asdict()
     layer: Any = without_own_wrappers(env)
     name, obstacle, changing_users = type(layer).__name__, "", ""
@@ -219,11 +224,11 @@ LOOPS: dict[str, Callable[[Run], float]] = {
     "python": play_python,
     FrozenPolicy.engine: play_python,
 }
-"""The loop of each engine. Any other engine is the library of an RL algorithm, whose loop is
-`play_learner`.
+"""The function that plays a run, for each engine. All other engines are libraries of RL algorithms,
+for which `play_learner` plays the run.
 """
 ROUNDING = 1e-9
-"""The largest decrease of regret per session, in expected clicks, that rounding may explain."""
+"""The largest decrease of regret per session, in clicks, that counts as a rounding error."""
 
 
 def play_run(
@@ -235,23 +240,29 @@ def play_run(
     seed: int | None = None,
     on_chunk: OnChunk | None = None,
 ) -> Result:
-    """Let an agent play in an environment, and measure the run. The arguments were checked before.
+    """Let an agent play one run in an environment, and measure the run.
+
+    The caller must have checked the arguments, for example with `engine_of`.
 
     Args:
-        agent, env: the agent, and the environment in which it plays.
-        engine: the engine, as `engine_of` returns it.
+        agent: the agent that plays.
+        env: the environment in which the agent plays.
+        engine: the name of the engine, as returned by `engine_of`.
         steps: the checkpoints, the last of which is the horizon.
-        metrics: further metrics; the object must not be used for another run.
-        seed: the seed for ``env.reset``.
-        on_chunk: as in `Run`.
+        metrics: additional metrics, in an object that is not used for another run; by default,
+            none.
+        seed: the seed for ``env.reset``; by default, the environment's generator continues.
+        on_chunk: a function that the loop calls with the number of sessions since its last call;
+            by default, none.
 
     Raises:
-        AgentError, SessionError: the loop raised the error, lists were better than the best list,
-            or a wrapper does not pass the seed on.
+        AgentError: the agent failed or proposed an invalid list.
+        SessionError: the environment failed, the agent's lists were better than the best list, or a
+            wrapper does not pass the seed on.
     """
     metrics = metrics or Metrics()
     base_env: Any = env.unwrapped
-    metrics.check_env(base_env)  # raises its errors before any random number is drawn
+    metrics.check_env(base_env)  # before any random number is drawn, so that errors change nothing
     metrics.check_agent(agent)
     meter = Meter(steps, len(metrics.summed))
     click_env = click_env_of(env)
@@ -268,7 +279,7 @@ def play_run(
     query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
-    # Including the sessions of wrappers.
+    # This number includes sessions that a wrapper played without reporting them.
     n_simulated = click_env.n_simulated - n_simulated_before if click_env else 0
     if click_env is without_own_wrappers(env):
         _check_best_list(agent, env, steps, meter.regret)
@@ -292,11 +303,13 @@ def play_run(
 def _check_best_list(
     agent: Any, env: gym.Env, steps: NDArray[np.int64], regret: NDArray[np.float64]
 ) -> None:
-    """Check, for users without memory, that regret does not fall from checkpoint to checkpoint.
-    Regret that is measured against a given list is not checked, because it may fall.
+    """Check that regret never falls from one checkpoint to the next, if users have no memory.
+
+    Regret that is measured against a given list instead of the best list is not checked, because
+    such regret may fall.
 
     Raises:
-        SessionError: regret falls.
+        SessionError: regret falls, so the agent's lists were better than the best list.
     """
     base_env: Any = env.unwrapped
     if not base_env.model.iid_sessions or base_env.reference is not None:

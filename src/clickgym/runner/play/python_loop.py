@@ -1,5 +1,5 @@
-"""The loops in Python: `play_python` plays one ``env.step`` at a time, in any environment;
-`play_learner` lets an RL algorithm run its own training loop, on parallel streams of sessions.
+"""Loops in Python: `play_python` calls ``env.step`` for each session, in any environment;
+`play_learner` lets an RL algorithm run its own training loop on parallel streams of sessions.
 """
 
 from __future__ import annotations
@@ -28,23 +28,25 @@ from .run_errors import AgentError, agent_error, check_list, environment_error
 
 
 class Session(NamedTuple):
-    """The result of ``env.step`` for a session."""
+    """The outcome of one session, as ``env.step`` returned it."""
 
     observation: Any  # the next observation
     clicks: NDArray[np.int8]
     reward: float
     regret: float  # nan if unknown
-    expectation: float  # the expected reward of the list; nan if unknown
-    has_left: bool  # whether the user left for good
-    is_cut: bool  # whether the episode ended in another way
+    expectation: float  # expected reward of the list; nan if unknown
+    has_left: bool  # whether the user has left for good
+    is_cut: bool  # whether the episode ended for another reason
 
 
 Step = Callable[[Any], Session]
-"""A function that shows a list to a user, and returns the session."""
+"""A function that shows a list to a user and returns the session."""
 
 
 def unchecked_step(env: gym.Env, ranking: Any) -> Session:
-    """Show a list in a `ClickEnv` with no wrappers but those of its id; results need no check."""
+    """Show a list in a `ClickEnv` that has no wrappers of its user, and return the session. The
+    results of such an environment need no check.
+    """
     next_observation, reward, has_left, is_cut, info = env.step(ranking)
     regret, expectation = info["regret"], info["expected_reward"]
     clicks = clicks_of(next_observation)
@@ -52,11 +54,11 @@ def unchecked_step(env: gym.Env, ranking: Any) -> Session:
 
 
 def checked_step(env: gym.Env) -> Step:
-    """Return the step of an environment that comes from another package or has wrappers. The step
-    returns the results of the outermost wrapper, which `Measure` checks.
+    """Return a function that shows lists in an environment from another package or with wrappers.
 
-    The step raises a Fault if clicks are not 0 or 1, if a reward or regret is not finite, or if a
-    wrapper showed another list.
+    The function returns what the outermost wrapper returned, after `Measure` has checked it. It
+    raises a `Fault` if a click is neither 0 nor 1, if a reward or regret is not finite, or if a
+    wrapper showed a different list.
     """
     click_env, measure = click_env_of(env), Measure(env)
 
@@ -64,7 +66,7 @@ def checked_step(env: gym.Env) -> Step:
         result: Any = env.step(ranking if click_env is not None else np.array(ranking))
         if not isinstance(result, tuple) or len(result) != 5 or not isinstance(result[4], Mapping):
             expected = "(observation, reward, terminated, truncated, info)"
-            raise Fault(f"it returned {short_repr(result)}; expected {expected}")
+            raise Fault(f"the result is {short_repr(result)}; expected {expected}")
         next_observation, reward, terminated, truncated, info = result
         shown_list = ranking if click_env is None else click_env.last_session()[0]
         if not np.array_equal(shown_list, ranking):
@@ -90,21 +92,21 @@ def checked_step(env: gym.Env) -> Step:
 
 
 def _copy_observation(observation: Any, click_env: Any) -> Any:
-    """Return an observation that the environment will not change: a copy if the environment comes
-    from another package, because such an environment may reuse its arrays.
+    """Copy an observation from another package's environment, which may reuse its arrays. Return
+    an observation from a `ClickEnv` unchanged.
     """
     return observation if click_env is not None else copy.deepcopy(observation)
 
 
 def play_python(run: Run) -> float:
-    """Play up to the meter's horizon through ``env.step``. Any agent can play in any environment.
+    """Play a run through ``env.step``, which works for any agent in any environment.
 
     Returns:
-        As `play_compiled`.
+        The seconds that the sessions took, without the time for ranking held-out queries.
 
     Raises:
-        AgentError: the agent proposed a bad list, or failed.
-        SessionError: the environment failed, as `checked_step` says.
+        AgentError: the agent failed or proposed an invalid list.
+        SessionError: the environment failed or returned an invalid result.
     """
     agent, env, meter, metrics = run.agent, run.env, run.meter, run.metrics
     n_items, n_positions, *_ = sizes_of(env)
@@ -151,20 +153,20 @@ def play_python(run: Run) -> float:
 
 
 def play_learner(run: Run) -> float:
-    """Let an RL algorithm train up to the meter's horizon, on its own `RecordedStreams`.
+    """Let an RL algorithm train on `RecordedStreams` until the run reaches its horizon.
 
-    Sessions are counted step by step, and within a step stream by stream. The last step may play up
-    to ``n_envs - 1`` sessions beyond the horizon, which do not count.
+    Sessions are counted step by step and, within a step, stream by stream. The last step may play
+    up to ``n_envs - 1`` sessions beyond the horizon; these sessions are not counted.
 
     Returns:
-        The seconds that the sessions took.
+        The seconds that the sessions took, without the time for ranking held-out queries.
 
     Raises:
-        AgentError: the RL algorithm failed, or ended before the horizon.
+        AgentError: the RL algorithm failed, or stopped training before the horizon.
     """
     agent, meter, base_env = run.agent, run.meter, run.env.unwrapped
     users = base_env.task.model  # type: ignore[attr-defined]
-    import_module("stable_baselines3")  # takes seconds, which do not count as time of the run
+    import_module("stable_baselines3")  # takes seconds that do not belong to the run
     start, streams = clock(), RecordedStreams(run)
     last_report = 0
 
@@ -184,19 +186,20 @@ def play_learner(run: Run) -> float:
         raise
     except FAILURES as error:
         raise agent_error(agent, run.env, f"step {meter.step + 1}", error) from error
-    if meter.step < meter.horizon:  # otherwise its regret would count as that of the whole horizon
+    if meter.step < meter.horizon:  # too few sessions would look like a small regret
         name = type(agent).__name__
-        raise AgentError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
+        raise AgentError(f"{name} stopped training after {meter.step} of {meter.horizon} sessions")
     return clock() - start - run.metrics.seconds
 
 
 class RecordedStreams(VectorWrapper):
-    """Parallel streams of a run's users, on which an RL algorithm trains. The run's meter and
-    metrics record the sessions of all streams. The run's seed determines the users, whatever seed
-    `reset` receives.
+    """Vector environment with parallel streams of a run's users, on which an RL algorithm trains.
+
+    The run's meter and metrics record the sessions of all streams. The users depend only on the
+    run's seed; the seed that is passed to `reset` is ignored.
 
     Args:
-        run: the run, whose agent has ``n_envs``, the number of streams.
+        run: the run. The attribute ``n_envs`` of its agent is the number of streams.
     """
 
     def __init__(self, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""The errors of a run, which say whether the agent or the environment failed."""
+"""Errors during a run, which say whether the agent or the environment failed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ...envs.base_env import name_of
 
 
 class AgentError(SessionError):
-    """An agent failed during a run; the message names the agent, the step and the fault."""
+    """An error that an agent caused during a run; its message names the agent, step and cause."""
 
 
 def check_list(
     agent: Any, ranking: Any, n_items: int, n_positions: int, unit: str, number: int
 ) -> None:
-    """Raise an `AgentError` for a bad list; ``unit`` and ``number`` say when the agent proposed the
-    list, such as ``"step", 7``.
+    """Raise an `AgentError` if an agent proposed an invalid list. ``unit`` and ``number`` say when
+    the agent proposed the list, such as ``"step"`` and 7.
     """
     try:
         check_ranking(ranking, n_items, n_positions)
@@ -29,11 +29,16 @@ def check_list(
 
 
 def agent_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:
-    """Return the error to raise if an agent fails in an environment; ``when`` is a text such as
-    ``"step 7"``.
+    """Return the error to raise after an agent failed in an environment.
 
-    An error that already names its source stays unchanged, except that the agent's name is added to
-    a SessionError.
+    An `AgentError` or `KernelError` is returned unchanged, because it already names its source. A
+    `SessionError` is returned with the agent's name added.
+
+    Args:
+        agent: the agent that failed.
+        env: the environment in which the agent was playing.
+        when: a text that says when the error occurred, such as ``"step 7"``.
+        error: the error that was caught.
     """
     if type(error) is SessionError:
         return SessionError(f"{error} (agent: {type(agent).__name__})")
@@ -43,7 +48,14 @@ def agent_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> Ba
 
 
 def environment_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:
-    """Return the error to raise if an environment fails; the arguments are as in `agent_error`."""
+    """Return the error to raise after an environment failed.
+
+    Args:
+        agent: the agent that was playing.
+        env: the environment.
+        when: a text that says when the error occurred, such as ``"step 7"``.
+        error: the error that was caught. A `KernelError` is returned unchanged.
+    """
     if isinstance(error, KernelError):
         return error
     text = str(error) if isinstance(error, Fault | SessionError) else cause(error)

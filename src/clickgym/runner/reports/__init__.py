@@ -1,1 +1,1 @@
-"""The table, the figure and the bibliography of a sweep."""
+"""Reports on results: the table, the figure and the bibliography."""

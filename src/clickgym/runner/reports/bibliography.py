@@ -1,4 +1,4 @@
-"""BibTeX entries of the papers of agents and environments, by the keys that the classes list."""
+"""BibTeX entries for the papers behind agents and environments."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from ..results import Results
 
 REAL_QUERIES = "wscd2012"
-"""The key of the data from which the shipped queries were estimated."""
+"""The BibTeX key of the data from which the shipped instances were estimated."""
 
 
 def to_bibtex(results: Results) -> str:
-    """Return the entries for all agents and environments in some results, and for the data behind
-    real queries. A comment above each entry names the agents, environments or instances that cite
-    it.
+    """Return BibTeX entries for the agents, environments and real queries in some results.
+
+    A comment above each entry names the agents, environments or instances that the entry is for.
     """
     users: dict[str, list[str]] = {}
     columns: tuple[LabelColumn, ...] = "agent", "env"
     for column in columns:
         for label in results.names(column):
-            with suppress(Exception):  # a user's module may be gone
+            with suppress(Exception):  # a user's module may be missing
                 for entry in _entries(column, results.spec(column, label)):
                     users.setdefault(entry, []).append(label)
     names = results.names("instance")
@@ -39,7 +39,7 @@ def to_bibtex(results: Results) -> str:
 
 
 def _entries(column: str, spec: str) -> list[str]:
-    """Return the entries of an agent, or of an environment's click model and users."""
+    """Return the BibTeX entries for an agent, or for an environment's click model and users."""
     if column == "agent":
         return papers(resolve_agent(spec)[0])
     environment = ENVIRONMENTS[getattr(resolve_env(spec)[0], "id", "")]
@@ -51,20 +51,20 @@ def _entries(column: str, spec: str) -> list[str]:
 
 @cache
 def bibliography() -> dict[str, str]:
-    """The entries of ``references.bib`` by their keys."""
+    """Return the entries of the file ``references.bib`` by their keys."""
     text = (PACKAGE / "references.bib").read_text(encoding="utf-8")
     entries = [entry.strip() for entry in re.split(r"\n(?=@)", text)]
     return {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
 
 
 def papers(obj: Any) -> list[str]:
-    """The entries for the ``bibtex_keys`` of an agent or of users.
+    """Return the BibTeX entries for the papers that the attribute ``bibtex_keys`` of a class names.
 
     Raises:
-        LookupError: the bibliography lacks a key.
+        LookupError: ``references.bib`` has no entry for a key.
     """
     keys = getattr(obj, "bibtex_keys", ())
     for key in keys:
         if key not in bibliography():
-            raise LookupError(f"{obj.__name__}: references.bib has no entry {key!r}")
+            raise LookupError(f"{obj.__name__}: references.bib has no entry {key!r}; add it")
     return [bibliography()[key] for key in keys]

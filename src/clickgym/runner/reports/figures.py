@@ -1,5 +1,5 @@
-"""Figures of cumulative regret over sessions, with a panel for each environment or instance, and a
-further row of panels for each further metric.
+"""Figures of cumulative regret, with a panel for each environment or instance and another row of
+panels for each additional metric.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from ..summaries import (
     with_units,
 )
 
-LETTERS = 11  # letters of a title per inch
-NARROW = 2.5  # inches of a panel, if the figure has a given width
+LETTERS = 11  # characters per inch in a title
+NARROW = 2.5  # smallest width of a panel in inches, if the figure has a given width
 PAGE: dict[Any, Any] = {"axes.titlesize": 10, "legend.fontsize": 9}
 PAPER: dict[Any, Any] = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8}
 ZOOM = 1000
 """On logarithmic axes, the first thousandth of the sessions is left out, because all agents still
-explore there.
+explore in these sessions.
 """
 FLOOR = 1e-3
-"""Regret below this value is not drawn on a logarithmic axis, because it is a rounding error or the
-regret of the `Oracle`.
+"""Regret below this value is not drawn on a logarithmic axis, because such a value is a rounding
+error or the regret of `Oracle`.
 """
 OWN_USERS = "custom"
-"""The instance's name if users pass their own click model. Titles omit this uninformative name."""
+"""The name of the instance if you pass your own click model. Titles leave out this name."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
-"""Settings for written files: reproducible element names in SVG, and fonts embedded as TrueType,
-because publishers reject Type 3, matplotlib's default.
+"""Settings for written files: reproducible element names in SVG, and TrueType fonts, because
+publishers reject Type 3 fonts, which matplotlib embeds by default.
 """
 
 
 # The palette of Okabe and Ito, which readers with colour-vision deficiency can distinguish, without
-# its yellow, which is faint in print. Further curves reuse it with another dash pattern.
+# its yellow, which is faint in print. After seven agents, the colours repeat with other dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9")
 DASHES = (
     "-",
@@ -73,10 +73,10 @@ LOOK_OF_RANDOM: dict[str, Any] = {"color": "#888888", "linestyle": "-"}
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows if it is the value of a cell.
+    """A figure that a notebook displays if the figure is the value of a cell.
 
-    It does not use pyplot, which would keep the figure in memory, let other code draw into it, and
-    show it a second time.
+    The figure is not registered with pyplot, which would keep the figure in memory, let other code
+    draw into the figure, and display it a second time.
     """
 
     def _repr_png_(self) -> bytes:
@@ -84,7 +84,7 @@ class NotebookFigure(Figure):
 
 
 def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The colour and the dashes of each agent. Agents take the `LOOKS` in turn; `Random` is grey.
+    """Return the colour and dash pattern of each agent: `LOOKS` in order, and grey for `Random`.
 
     Example:
         >>> styles = line_styles(["TopRank", "Random", "CascadeTS"])
@@ -96,7 +96,7 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 class PlotOptions(NamedTuple):
-    """The options of a figure, as in `Results.plot`; ``cells`` tell when users change."""
+    """The options of `Results.plot`, and the sweep's cells, which say when users change."""
 
     log: bool
     by_instance: bool
@@ -108,25 +108,26 @@ class PlotOptions(NamedTuple):
     cells: Sequence[Cell]
 
     def text(self, name: str) -> str:
-        """Return a name as the figure shows it. Dollar signs are escaped, because matplotlib would
-        read the text between two dollar signs as a formula.
+        """Return the text that the figure shows for a name. Dollar signs are escaped, because
+        matplotlib would read the text between two dollar signs as a formula.
         """
         return self.names.get(name, shorten(name)).replace("$", r"\$")
 
 
 def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
-    """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
+    """Draw the mean cumulative regret with its 95 % band, and additional metrics per session.
 
     On logarithmic axes, a slope of 1 means linear regret, and a smaller slope means that the agent
-    learns; and agents whose regrets differ by a factor of a thousand fit into one panel. Several
-    instances are averaged, or each has its own panel. If regret is unknown, a panel shows reward.
+    learns. In addition, agents whose regrets differ by a factor of a thousand fit into one panel.
+    Several instances are averaged, or each instance has its own panel. If regret is unknown, the
+    panel shows reward.
 
     Args:
-        rows: the rows of `Results`.
+        rows: the rows of a `Results` object.
         options: the options of the figure.
 
     Raises:
-        ValueError: no other agent met the users of the reference, or runs of an agent have
+        ValueError: no other agent had the same users as the reference, or runs of an agent have
             different checkpoints.
     """
     _check_checkpoints(rows)
@@ -154,7 +155,10 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
                 letters = int(1.1 * LETTERS * layout.width / layout.n_columns)
                 axes.set_title(_panel_title(panel, options, letters))
         if not line_of:
-            raise ValueError(f"no differences: no other agent met the users of {options.reference}")
+            raise ValueError(
+                f"no other agent had the same users as {options.reference}, so there are no "
+                "differences to draw; choose another reference"
+            )
         if options.width is None:
             over = describe_units(polars.concat(counts))
             is_one = over == "one run"
@@ -170,8 +174,8 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
 
 
 class _Layout(NamedTuple):
-    """The arrangement of a figure: its size in inches, the panels of one measure, and the entries
-    in a row of the legend.
+    """The layout of a figure: its size in inches, the rows and columns of panels for each measure,
+    and the number of entries in a row of the legend.
     """
 
     width: float
@@ -182,7 +186,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(n_panels: int, labels: Sequence[str], options: PlotOptions) -> _Layout:
-    """Return the layout of a figure with a legend and, unless its width is given, a title."""
+    """Return the layout of a figure with a legend and, if no width is given, a title."""
     if options.width is None:
         n_columns = 2 if n_panels == 4 else min(n_panels, 3)
         width, panel_height, title_height = max(2.7 * n_columns + 0.6, 4.5), 2.6, 0.45
@@ -202,7 +206,7 @@ def _layout(n_panels: int, labels: Sequence[str], options: PlotOptions) -> _Layo
 
 
 def _panel_title(panel: polars.DataFrame, options: PlotOptions, n_letters: int) -> str:
-    """Return the environment and the instances of a panel, in lines of at most ``n_letters``."""
+    """Return a panel's title, its environment and instances, in lines of up to ``n_letters``."""
     titles = [options.text(panel["env"][0])]
     if len(titles[0]) > n_letters:  # break a long title after the id first
         titles = titles[0].replace(":", ":\n", 1).splitlines()
@@ -215,19 +219,19 @@ def _panel_title(panel: polars.DataFrame, options: PlotOptions, n_letters: int) 
 
 
 def _check_checkpoints(rows: polars.DataFrame) -> None:
-    """Check that the runs that one line averages have the same checkpoints."""
+    """Check that all runs that are averaged in one line have the same checkpoints."""
     runs = rows.group_by(*RUN, maintain_order=True).agg(col("step").sort())
     for (env, agent), part in runs.group_by("env", "agent", maintain_order=True):
         if part["step"].n_unique() > 1:
             raise ValueError(
                 f"runs of {agent} in {env} have different checkpoints, so they cannot be "
-                "averaged in one line; play all of them with the same checkpoints, or give "
-                "each group its own name"
+                "averaged in one line; play all of them with the same checkpoints, or give the "
+                "agent in each group of runs its own name"
             )
 
 
 def _labels(rows: polars.DataFrame, options: PlotOptions) -> dict[str, str]:
-    """Return each agent's text in the legend: the agent's name, and a remark on its runs."""
+    """Return the legend text of each agent: the agent's name, and remarks on its runs."""
     remarks_of = remarks(rows)
     return {
         agent: textwrap.fill(f"{options.text(agent)} ({'; '.join(remarks_of[agent])})", 30)
@@ -241,9 +245,11 @@ def _labels(rows: polars.DataFrame, options: PlotOptions) -> dict[str, str]:
 
 
 def curves_of(rows: polars.DataFrame, measure: str, options: PlotOptions) -> polars.DataFrame:
-    """Return the curves of a panel: for each agent and step, the mean of a measure (or of its
-    differences to the reference) and half the width of the mean's interval, as `intervals` returns
-    them. Curves of regret also include the reward.
+    """Return the curves of one panel, in the columns that `intervals` returns.
+
+    For each agent and step, the columns contain the mean of a measure and half the width of its
+    interval. With a reference, the mean is that of the differences from the reference. Curves of
+    regret also include the reward.
     """
     measures = ["regret", "reward"] if measure == "regret" else [measure]
     if measure != "regret":
@@ -264,8 +270,8 @@ def _draw(
     styles: Mapping[str, dict[str, Any]],
     options: PlotOptions,
 ) -> dict[str, Any]:
-    """Draw the curves of a measure, or of reward if regret is unknown. Return the line of each
-    agent.
+    """Draw the curves of a measure, and return the line of each agent. If the measure is regret,
+    but regret is unknown, the curves show reward.
     """
     is_regret, floor = measure == "regret", -math.inf
     if is_regret and curves["regret"].null_count():
@@ -289,7 +295,7 @@ def _draw(
         look = {"linewidth": 3.0 if agent == options.emphasis else 1.4, **styles[agent]}
         columns = points.filter(agent=agent).select("step", measure, f"{measure}_ci95")
         step, mean, half = columns.to_numpy().T
-        if len(step) == 1:  # a line needs two points
+        if len(step) == 1:  # draw a marker, because a line needs two points
             look |= {"marker": "o", "clip_on": False}
         [lines[agent]] = axes.plot(step, mean, label=options.text(agent), **look)
         low, high = np.maximum(mean - half, floor), mean + half
@@ -300,7 +306,7 @@ def _draw(
     if missing:
         text = f"no {measure}: {', '.join(map(options.text, missing))}"
         axes.text(0.98, 0.03, text, transform=axes.transAxes, ha="right", fontsize="small")
-    if floor > 0 and agents:  # the means decide the limits: a band may reach down to the floor
+    if floor > 0 and agents:  # limits without bands, because a band may reach down to the floor
         means = points[measure].to_numpy()
         axes.set_ylim(means.min() / 1.5, means.max() * 1.5)
     axes.margins(x=0)
@@ -311,7 +317,7 @@ def _draw(
 
 
 def _mark_changes(axes: Axes, env: str, instances: Container[str], cells: Sequence[Cell]) -> None:
-    """Draw a dashed vertical line at each session of a panel at which the users change."""
+    """Draw a dashed vertical line at each session at which the users in a panel change."""
     first, last = axes.get_xlim()
     panel_cells = [cell for cell in cells if cell.env == env and cell.instance in instances]
     for change in {change for cell in panel_cells for change in cell.changes}:
@@ -323,11 +329,12 @@ def _mark_changes(axes: Axes, env: str, instances: Container[str], cells: Sequen
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure atomically, in the format that the suffix of its path names.
+    """Write a figure to a file atomically, in the format that the file's suffix names.
 
     Args:
-        figure: any figure.
-        path: a file with the suffix ``.png``, ``.svg``, ``.pdf``, or another format of matplotlib.
+        figure: the figure to write.
+        path: the file, with the suffix ``.png``, ``.svg``, ``.pdf``, or the suffix of another
+            format supported by matplotlib.
 
     Raises:
         ValueError: matplotlib cannot write files with this suffix.
@@ -336,11 +343,12 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """Return a figure as the content of a file. The same figure always gives the same bytes.
+    """Return the content of a figure's file. The same figure always gives the same bytes.
 
     Args:
-        figure: any figure.
-        kind: ``"png"``, ``"svg"``, ``"pdf"``, or another format of matplotlib.
+        figure: the figure to convert.
+        kind: the format: ``"png"``, ``"svg"``, ``"pdf"``, or another format supported by
+            matplotlib.
     """
     date_keys = {"svg": "Date", "pdf": "CreationDate"}
     metadata = {date_keys[kind]: None} if kind in date_keys else None

@@ -1,4 +1,4 @@
-"""The final table of a report, as plain text and in LaTeX."""
+"""The table of final results, as plain text and in LaTeX."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from ..results import Results
 
 Row = Mapping[str, Any]
-"""A row of `Results.table`."""
+"""A row of `Results.table`: the values by column."""
 
 
 class FormattedTable(NamedTuple):
-    """The final table as texts.
+    """The table of final results, formatted as text.
 
     Attributes:
-        title: the measure, the horizon, the instances and runs, and what the intervals cover.
-        headings: the headings of the columns, the agent first.
-        environments: the rows of each environment, by its name.
-        notes: sentences about unfinished runs, unknown regret, and what agents were told besides
-            clicks.
+        title: a line with the measure, the horizon, and the instances and runs that are averaged.
+        headings: the headings of the columns, the heading of the agents first.
+        environments: the rows of each environment, by the environment's title.
+        notes: sentences to print below the table, for example about unfinished runs, unknown regret
+            and what agents were told in addition to clicks.
     """
 
     title: str
@@ -51,8 +51,13 @@ class FormattedTable(NamedTuple):
 
 
 def print_results(console: Console, results: Results, reference: str | None = None) -> None:
-    """Print the final table of some results. Agents are compared with the reference, as in
-    `Results.table`.
+    """Print the table of final results.
+
+    Args:
+        console: the console on which the table is printed.
+        results: the results to show in the table.
+        reference: the agent with which the other agents are compared; by default, the same agent as
+            in `Results.table`.
     """
     table = format_table(results, reference)
     columns = [Column(name, align_right=name != "agent") for name in table.headings]
@@ -69,7 +74,14 @@ def print_results(console: Console, results: Results, reference: str | None = No
 def format_table(
     results: Results, reference: str | None = None, *, with_time: bool = True
 ) -> FormattedTable:
-    """Return the final table of some results as text; ``reference`` is as in `Results.table`."""
+    """Format the table of final results as text.
+
+    Args:
+        results: the results to show in the table.
+        reference: the agent with which the other agents are compared; by default, the same agent as
+            in `Results.table`.
+        with_time: whether the table has a column for the wall time; True by default.
+    """
     table, metrics = results.table(reference), metrics_of(results.rows)
     unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
@@ -91,7 +103,7 @@ def format_table(
     subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
     notes = [f"{subject} per session{', and time is wall time' * with_time}."]
     if n_missing := results.n_missing:
-        notes.append(f"Runs not finished: {n_missing:,}. The same command resumes them.")
+        notes.append(f"Runs not finished: {n_missing:,}. Run the same command again to resume.")
     if len(unknown_envs):
         unknown_text = f"Regret is unknown in {', '.join(map(shorten, unknown_envs))}"
         notes.append(
@@ -111,8 +123,8 @@ def format_table(
 
 
 def _env_titles(results: Results) -> dict[str, str]:
-    """Return the name of each environment in the table. If the environments have different
-    instances, the name includes the instance.
+    """Return the title of each environment in the table. The title includes the instance if each
+    environment has only one instance, but not all environments have the same one.
     """
     pairs = results.rows.select("env", "instance").unique(maintain_order=True)
     titles = {env: shorten(env) for env in results.names("env")}
@@ -124,16 +136,16 @@ def _env_titles(results: Results) -> dict[str, str]:
 
 
 def measure_of(table: polars.DataFrame) -> str:
-    """Return, in words, what the rows of a table show: regret, or the total reward where regret is
-    unknown.
+    """Return the measure by which a table ranks agents, in words: "regret", "total reward" if the
+    regret is unknown, or both if the regret is known in some environments only.
     """
     n_known, n_rows = table["regret"].count(), len(table)
     return " or ".join(["regret"] * (n_known > 0) + ["total reward"] * (n_known < n_rows))
 
 
 def regret_of_row(row: Row, horizon: int) -> tuple[float, float | None]:
-    """Return the regret in a row of the table, or the total reward if regret is unknown, and half
-    the width of its interval.
+    """Return the regret in a row of the table and half the width of its interval, or the same for
+    the total reward if the regret is unknown.
     """
     if row["regret"] is not None:
         return row["regret"], row["regret_ci95"]
@@ -160,8 +172,8 @@ def _p_text(row: Row) -> str:
 
 
 def _number_text(column: str, row: Row) -> str:
-    """Return a number with three digits, or with all digits before the decimal point if there are
-    more than three.
+    """Format the number in a column of a row with at most two decimal places, and with fewer if the
+    number is 10 or larger. Return an empty text for null.
     """
     value = row[column]
     if value is None:
@@ -177,8 +189,8 @@ OPTIONAL: dict[str, Callable[[Row], str]] = {
     "worst": partial(_number_text, "worst"),
     "median": partial(_number_text, "median"),
 }
-"""The columns that are left out if they are empty in all rows, each with the function that formats
-the cell of a row.
+"""The columns that are left out if they are empty in all rows. Each function formats the cell that
+a row has in the column.
 """
 
 
@@ -190,8 +202,8 @@ TOO_FEW = {
 
 
 def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
-    """Yield sentences that say what the intervals cover, with which agent the others are compared,
-    and which test p comes from, or why there is no p.
+    """Yield notes on comparisons: what the intervals cover, which agent is the reference, and which
+    test p comes from, or why there is no p.
     """
     over = sorted({*table["over"]})
     if "instances" in over:
@@ -226,8 +238,8 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
-    """Yield sentences that name agents which met different users than the reference: because they
-    trained on their own users, played in a user's own loop, or played other instances.
+    """Yield notes that name the agents whose users differ from the reference's users: agents that
+    trained on their own users, played in your own loop, or played other instances.
     """
     reference = table["reference"][0]
     if results.rows["agent"].n_unique() > 1:
@@ -239,14 +251,14 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         if separate:
             whose, who_has = ("its", "it has") if len(separate) == 1 else ("their", "they have")
             hence = f", so {who_has} no difference" if unpaired.intersection(separate) else ""
-            yield f"{_join_names(separate)} met {whose} own users, not those of the others{hence}."
+            yield f"{_join_names(separate)} had {whose} own users, not those of the others{hence}."
         if own_loops:
             yield (
                 f"{_join_names(own_loops)}: no differences, because only runs of clickgym.run and "
-                "sweep are known to meet the same users."
+                "sweep are known to have the same users."
             )
         if reference in (*separate, *own_loops) and not table["difference"].count():
-            yield f"So no agent is compared with {reference}: name another reference."
+            yield f"No agent can be compared with {reference}; choose another reference."
     instances = results.rows.group_by("env", "agent", maintain_order=True).agg(
         col("instance").unique().sort()
     )
@@ -270,17 +282,18 @@ SOURCES = {
     "mean_sessions": "how long users stay",
     "click_rewards": "what a click is worth",
 }
-"""What an agent may be told, by the sources that `Agent.requires` names."""
+"""What an agent may be told about the users, by the source that `Agent.requires` names."""
 
 
 def notes_on_knowledge(results: Results) -> Iterator[str]:
-    """Yield sentences that say what agents were told besides clicks (if their classes can be
-    imported), what they had learned before these runs, and what was not recorded.
+    """Yield notes on what agents were told in addition to clicks, what they had learned before
+    these runs, and what was not recorded. What an agent was told is unknown if its class cannot be
+    imported.
     """
     sentences = []
     for label in results.names("agent"):
         maker: Any = None
-        with suppress(Exception):  # a user's module may be gone, or fail
+        with suppress(Exception):  # a user's module may be missing, or fail
             maker, _ = resolve_agent(results.spec("agent", label))
         if names := [SOURCES.get(source, source) for source in requirements(maker).values()]:
             sentences.append(f"{label} was told {' and '.join(names)}")
@@ -291,7 +304,7 @@ def notes_on_knowledge(results: Results) -> Iterator[str]:
 
 
 def escape_latex(text: str) -> str:
-    """Return a text escaped for LaTeX.
+    """Escape the special characters in a text for LaTeX.
 
     Example:
         >>> print(escape_latex("mine_2 & 5%"))
@@ -307,12 +320,14 @@ def escape_latex(text: str) -> str:
 
 
 def to_latex(results: Results, reference: str | None = None) -> str:
-    """Return the final table of some results in LaTeX, without the time: a row for each agent,
-    lowest regret first. The caption has the title and the notes of the printed table.
+    """Return the table of final results as LaTeX code, without the column for the time.
+
+    The caption contains the title and the notes of the printed table.
 
     Args:
-        results: the results of a sweep, or a selection of them.
-        reference: as in `Results.table`.
+        results: the results to show in the table.
+        reference: the agent with which the other agents are compared; by default, the same agent as
+            in `Results.table`.
     """
     table = format_table(results, reference, with_time=False)
     n_columns, lines = len(table.headings), []
@@ -340,6 +355,6 @@ def to_latex(results: Results, reference: str | None = None) -> str:
 
 
 def _mathematics(text: str) -> str:
-    """Return a number with its interval in LaTeX's math mode."""
+    """Return a number and its interval in LaTeX math mode."""
     number = text.replace(",", "{,}").replace("±", r"\pm")
     return "--" if text == "–" else f"${number}$"
