@@ -1,4 +1,6 @@
-"""The interface of agents, and the published algorithms. Click models are in `clickgym.envs`."""
+"""Agents: base classes for your own algorithms, and the published algorithms. Click models are in
+`clickgym.envs`.
+"""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -32,14 +34,14 @@ _OF_TORCH = {
     "RegretCallback": "regret_callback",
     "vec_env": "vec_env",
 }
-"""Names whose modules import torch, with these modules; they are imported when a name is first
-used.
+"""The public names whose modules import torch, in a mapping to their modules in ``rl``. Each module
+is imported when its name is first used.
 """
 
-if find_spec("stable_baselines3"):  # otherwise a star import would fail
+if find_spec("stable_baselines3"):  # without it, a star import of these names would fail
     __all__ += _OF_TORCH
 
-if not TYPE_CHECKING:  # for a type checker, any name would exist
+if not TYPE_CHECKING:  # a type checker would otherwise accept any name
 
     def __getattr__(name: str) -> object:
         if name in _OF_TORCH:

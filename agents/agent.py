@@ -1,5 +1,5 @@
-"""`Agent`, the interface of agents, and `BaseAgent`, which tells the runner what it must know about
-agents of any kind.
+"""Base classes of agents: `Agent`, from which you derive your own agent, and `BaseAgent`, which
+defines what the runner can ask any agent before a run.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Seed = int | np.random.SeedSequence | None
 
 
 class UnsuitedError(ValueError):
-    """An agent cannot play an environment, for example because it needs knowledge that this
-    environment does not have.
+    """Error raised if an agent cannot play an environment, for example because the agent requires
+    knowledge about users that the environment does not provide.
 
     Args:
-        name: the agent.
-        reason: the rest of the sentence that begins with the name, such as "cannot ...".
+        name: the agent's name or label.
+        reason: the rest of the error message, after the agent's name, such as ``"cannot ..."``.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -34,8 +34,8 @@ class UnsuitedError(ValueError):
 
     @classmethod
     def of_all(cls, errors: Mapping[str, UnsuitedError]) -> UnsuitedError:
-        """Combine the errors of several agents, given by label, into one error. Agents with the
-        same reason are named together.
+        """Combine the errors of several agents, given in a mapping from their labels, into one
+        error. The message lists agents with the same reason together.
         """
         names: dict[str, list[str]] = {}
         for label, error in errors.items():
@@ -49,70 +49,76 @@ class UnsuitedError(ValueError):
 
 
 class EnvTraits(NamedTuple):
-    """The traits of an environment that decide which engine can run agents in it."""
+    """Traits of an environment that determine which engine can run an agent in this environment."""
 
     name: str
-    """The class of the outermost wrapper, apart from those that every id has, or of the environment
-    itself.
+    """The environment's name in error messages: the environment's id, or the class of an
+    environment without an id.
     """
     layer: str
-    """The class of the outermost wrapper that counts, or of the environment itself."""
+    """The class of the outermost wrapper that not every id has, or the environment's own class."""
     obstacle: str
-    """Why only the environment's own ``step`` can run its sessions; empty if compiled code can,
-    too.
+    """The reason why only the environment's own method ``step`` can run a session; empty if
+    compiled code can run sessions, too.
     """
     changing_users: str
-    """The class of the users, if they change at given steps; otherwise empty."""
+    """The name of the class of users, if users change at fixed steps; otherwise empty."""
     observation_keys: tuple[str, ...]
-    """The keys of its observations, if these are dicts, and of `Task.fields`."""
+    """The keys of the environment's observations, if observations are dicts, and the keys of
+    `Task.fields`.
+    """
     sizes: Mapping[str, int]
-    """The environment's ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 where it
-    has none.
+    """The environment's ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 if the
+    environment has no features or no states.
     """
     n_queries: int = 1
-    """The number of queries, of which an episode plays one."""
+    """The number of queries; each episode uses one of them."""
     observation_space: Any = None
-    """The space of its observations."""
+    """The space of the environment's observations."""
 
 
 class BaseAgent:
-    """Base class of all agents: `Agent`, which ranks session by session, and `Learner`, which steps
-    parallel streams. Both tell the runner what it must know before the first session.
+    """Base class of `Agent`, which ranks session by session, and of `Learner`, which steps parallel
+    streams. The attributes and the method `engine_in` tell the runner, before the first session,
+    what an agent requires and which engine can run the agent.
     """
 
     observes: ClassVar[tuple[str, ...]] = ()
-    """The keys of an observation that the agent reads besides the clicks: ``"features"`` of
-    candidates, the ``"state"`` of a stateful user.
+    """The keys of an observation that the agent reads in addition to the clicks: ``"features"`` for
+    the features of candidates, ``"state"`` for the state of a stateful user.
     """
 
     requires: ClassVar[Mapping[str, str]] = {}
-    """Arguments of the constructor that the paper assumes known, each with the source from which
-    `clickgym.make_agent` fills it in unless it is passed: ``"examination"`` (the probability that
-    each position is examined), ``"browsing"`` (the same by position and last click),
-    ``"termination_order"`` (positions by the probability that a click there ends the session, the
-    largest first), ``"initial_ranking"``, ``"optimal_ranking"``, ``"mean_sessions"`` and
-    ``"click_rewards"`` (of stateful users).
+    """The constructor arguments that the paper assumes to be known, each with the name of the value
+    that `clickgym.make_agent` takes from the environment if you leave the argument out:
+    ``"examination"`` (the probability that each position is examined), ``"browsing"`` (this
+    probability for each position and each position of the last click), ``"termination_order"`` (the
+    positions, sorted by decreasing probability that a click there ends the session),
+    ``"initial_ranking"`` (the production list), ``"optimal_ranking"`` (the best list), and, for
+    stateful users, ``"mean_sessions"`` and ``"click_rewards"``.
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
-    """The packages, besides numpy and numba, whose versions determine the agent's numbers."""
+    """The packages, in addition to numpy and numba, whose versions affect the agent's results."""
     bibtex_keys: ClassVar[Sequence[str]] = ()
-    """The keys of the agent's papers in ``references.bib``, for ``clickgym report --bib``."""
+    """The keys of the agent's papers in ``references.bib``, which ``clickgym report --bib`` cites.
+    """
 
     has_played: bool = False
-    """Whether the agent has already learned: in `clickgym.run`, or, for agents of this package, in
-    your own loop. A further run continues from this state, under another name.
+    """Whether the agent has already learned, in `clickgym.run` or, for clickgym's own agents, in
+    your own loop. Another run continues from what the agent has learned, and its label says so.
     """
 
     filled_in: Mapping[str, Any] = {}
-    """The arguments of the constructor that `clickgym.make_agent` filled in."""
+    """The constructor arguments that `clickgym.make_agent` filled in, with their values."""
 
     def engine_in(self, env: EnvTraits, engine: str) -> str:
-        """The engine that runs the agent in an environment, as `clickgym.Result.engine` names it.
+        """Return the name of the engine that runs the agent in an environment, as in
+        `clickgym.Result.engine`.
 
         Args:
-            env: the environment.
-            engine: ``"auto"``, ``"compiled"`` or ``"python"``.
+            env: the traits of the environment.
+            engine: the requested engine: ``"auto"``, ``"compiled"`` or ``"python"``.
 
         Raises:
             UnsuitedError: no engine can run the agent in this environment.
@@ -122,15 +128,15 @@ class BaseAgent:
 
 
 class Agent(BaseAgent, ABC):
-    """Base class of agents, which rank K of L items in every session and learn from the clicks.
+    """Base class of agents that rank K of L items in every session and learn from the clicks.
 
     Write a constructor ``(n_items, n_positions, *, ..., seed=None)`` and the methods `rank` and
     `update`, in plain Python. The class then works in `clickgym.run`, in `clickgym.sweep` and as
-    ``clickgym run --agents module:Class``. An agent sees only the arguments of these methods, never
-    the click model, the best list or ``info``.
+    ``clickgym run --agents module:Class``. An agent sees only the arguments of its constructor and
+    its methods, never the click model, the best list or ``info``.
 
-    If users come back for several sessions and then leave for good, an agent that remembers its
-    users must also define the method `leave`.
+    If users come back for several sessions, an agent that remembers something about the current
+    user must also define the method `leave`, which is called when the user leaves for good.
 
     Example:
         >>> class Rotate(Agent):
@@ -148,7 +154,7 @@ class Agent(BaseAgent, ABC):
 
     def engine_in(self, env: EnvTraits, engine: str) -> str:
         if engine == "compiled":
-            reason = f"{type(self).__name__} is a plain Python agent, without compiled kernels"
+            reason = f"{type(self).__name__} is a plain Python agent without compiled kernels"
             raise ValueError(
                 f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {reason}; "
                 "leave engine out"
@@ -170,22 +176,23 @@ class Agent(BaseAgent, ABC):
     def update(
         self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int64], reward: float
     ) -> None:
-        """Learn from a session.
+        """Learn from the clicks of a session.
 
         Args:
             observation: the observation that was passed to `rank`.
-            ranking: ``(K,)`` the list that was shown, as returned by `rank`.
-            clicks: ``(K,)`` 0 or 1 for each position. The runner passes an int64 array.
-            reward: the realised reward.
+            ranking: ``(K,)`` the list that `rank` returned and the user saw.
+            clicks: ``(K,)`` 1 for each position that was clicked, otherwise 0. The runner passes an
+                int64 array.
+            reward: the reward of the session, as returned by ``env.step``.
         """
 
     def leave(self) -> None:
-        """Forget the user, who has left for good; the next session is the first session of another
-        user.
+        """Forget the current user, who has left for good. The next session is another user's first
+        session.
 
         The runner calls this method after `update` if ``env.step`` returned ``terminated`` or
         ``truncated``, and once before the first session. The next observation does not result from
-        the last list, so do not bootstrap from the next observation.
+        the last list, so do not use its value as a bootstrap target.
         """
 
     def __repr__(self) -> str:

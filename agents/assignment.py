@@ -1,4 +1,4 @@
-"""Compiled solver of the assignment problem: assign items to positions such that the sum of their
+"""A compiled solver for the assignment problem: choose an item for each position so that the sum of
 weights is maximal.
 """
 
@@ -8,13 +8,15 @@ import numpy as np
 
 from ..core.kernels import kernel
 
-ROUNDING = 1e-12  # sums of weights this close are equal
+ROUNDING = 1e-12  # sums of weights that differ by less than this count as equal
 
 
 @kernel
 def is_better(loss, distance, current, place):
-    """Whether a path costs less than another. If the costs differ only by rounding, the path whose
-    previous place comes first is better.
+    """Return whether a new path to a place is better than the known one. ``loss`` and ``current``
+    are the cost and the previous place of the new path, ``distance`` and ``place`` those of the
+    known path. The cheaper path is better; if the costs differ only by rounding, the path whose
+    previous place comes earlier is better.
     """
     if loss == distance or abs(loss - distance) > ROUNDING:
         return loss < distance
@@ -23,23 +25,25 @@ def is_better(loss, distance, current, place):
 
 @kernel
 def assign(weight, items, chosen, potential, path):
-    """Choose an item for each position such that the sum of the weights is exactly maximal, by
-    shortest augmenting paths.
+    """Choose an item for each position so that the sum of weights is maximal, by shortest
+    augmenting paths.
 
-    If several assignments are best (sums within `ROUNDING`), the order of the items decides, not
-    their ids. If the costs of two paths to a place differ only by rounding, the path whose previous
-    place is earlier in the order is chosen. Therefore a random order gives a random choice. Of
-    paths with bitwise equal costs the first is chosen: if an item has the same advantage at two
-    positions, the first position gets it in any order.
+    If several assignments are best (their sums differ by at most `ROUNDING`), the order of
+    ``items`` decides between them, not the item ids. A random order therefore breaks ties at
+    random: of two paths to a place whose costs differ only by rounding, the algorithm takes the
+    path whose previous place is earlier in the order. There is one exception: of paths with exactly
+    equal costs, it takes the first one found, so an item with the same advantage at two positions
+    always gets the first of them.
 
     Args:
         weight: ``(L, K)`` the weight of each item at each position.
-        items: ``(L,)`` the items in the order in which they are tried.
-        chosen: ``(K,)`` output, the items.
-        potential: ``(3, L + 1)`` working memory: the price of each place in the order, its
-            distance, and the potentials of the positions.
-        path: ``(3, L + 1)`` working memory: the position of each place in the order, the previous
-            place, and whether it is reached.
+        items: ``(L,)`` the items, in the order in which the algorithm tries them.
+        chosen: ``(K,)`` output: the item at each position.
+        potential: ``(3, L + 1)`` working memory. The rows hold the price and the distance of each
+            place in the order, and the potential of each position.
+        path: ``(3, L + 1)`` working memory. The rows hold, for each place in the order, the
+            position assigned to this place, the previous place on the path, and whether a path has
+            reached this place.
     """
     n_items, n_positions = weight.shape
     price, distance, worth = potential[0], potential[1], potential[2]
@@ -54,7 +58,7 @@ def assign(weight, items, chosen, potential, path):
             distance[place] = np.inf
             reached[place] = 0
         reached[n_items] = 0
-        owner[n_items] = k  # the root of the paths
+        owner[n_items] = k  # all paths start at this extra place
         current = n_items
         while owner[current] >= 0:
             reached[current] = 1
@@ -86,19 +90,19 @@ def assign(weight, items, chosen, potential, path):
 
 @kernel
 def margin(weight, chosen, position_of, detour):
-    """Return by how much the sum of weights of an assignment exceeds that of any other: 0 for a
-    tie, negative if another is better.
+    """Return how much larger the sum of weights of an assignment is than the largest sum of any
+    other assignment: 0 if both are equal, negative if another assignment is better.
 
-    Any other assignment follows from this one by cyclic exchanges: position k takes the item of
-    position k', or an item without a position, and so on until the cycle closes. The algorithm of
-    Floyd and Warshall finds the cheapest cycle.
+    Cyclic exchanges turn an assignment into any other one: position k takes the item of position
+    k', or an item without a position, and so on until the cycle closes. The Floyd-Warshall
+    algorithm finds the exchange that loses least.
 
     Args:
-        weight: ``(L, K)``.
-        chosen: ``(K,)`` the assignment.
-        position_of: ``(L,)`` the position of each item, -1 for those without.
-        detour: ``(K + 1, K + 1)`` working memory; the last row and column represent the items
-            without a position.
+        weight: ``(L, K)`` the weight of each item at each position.
+        chosen: ``(K,)`` the assignment: the item at each position.
+        position_of: ``(L,)`` the position of each item; -1 for an item without a position.
+        detour: ``(K + 1, K + 1)`` working memory: the loss from moving one item for another. The
+            last row and column represent the items without a position.
     """
     n_items, n_positions = weight.shape
     for k in range(n_positions):

@@ -1,9 +1,11 @@
-"""Draws from the exact posterior of an attraction θ, for known examination probabilities κ.
+"""Sampling from the exact posterior of an item's attraction θ, for known examination probabilities
+κ.
 
-Its log density is ``S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ)``, for S clicks in N_l displays at
-position l. This log density is concave, so a hat function of three pieces fits closely above it,
-and draws under the hat are accepted or rejected (rejection sampling). The state keeps the hat of
-each item until the item is shown again, in the fields of `PBMTSState`.
+The log density of this posterior is ``S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ)``, for an item with
+S clicks in total, where the item had S_l clicks in N_l displays at position l. This log density is
+concave, so rejection sampling is efficient: a hat function of three pieces lies closely above the
+density, and a draw from the hat is accepted with the probability density / hat. `PBMTSState` keeps
+the hat of each item until the item is shown again.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ import numpy as np
 
 from ..core.kernels import kernel
 
-INVISIBLE = 1e-12  # a decrease of the log density that counts as 0
-# above the rounding errors of a log density, whose terms have the same sign, up to 10⁸ sessions
+INVISIBLE = 1e-12  # a smaller decrease of the log density counts as 0
+# An upper bound on the rounding error of a log density up to 10⁸ sessions; all its terms have the
+# same sign.
 ROUNDING = 1e-6
 
 
 @kernel
 def log_density(state, item, x):
-    """Return S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ), the log posterior up to a constant."""
+    """Return the log posterior of an item's attraction at x, up to a constant."""
     result = state.clicks[item] * math.log(x) if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
@@ -42,7 +45,7 @@ def slope(state, item, x):
 
 @kernel
 def curvature(state, item, x):
-    """Return minus the second derivative of the log density."""
+    """Return minus the second derivative of the log posterior at x."""
     result = state.clicks[item] / (x * x) if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
@@ -53,10 +56,12 @@ def curvature(state, item, x):
 
 @kernel
 def find_mode(state, item):
-    """Return the root of the slope in [0, 1], by Newton's method within a shrinking bracket."""
+    """Return the mode of the posterior, the root of `slope` in [0, 1], by Newton's method within a
+    shrinking bracket.
+    """
     if state.clicks[item] == 0:
         return 0.0
-    # the slope at 1 is minus infinity if a position with κ = 1 has misses
+    # if a position with κ = 1 has misses, the slope at 1 is minus infinity
     steepest = 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:
@@ -78,9 +83,10 @@ def find_mode(state, item):
         else:
             high = x
         step = derivative / curvature(state, item, x)
-        # Near a pole of the slope, steps are short even far from the root. But the log density is
-        # self-concordant: the product is about twice its distance from the maximum if that is
-        # small, and not small far from the root.
+        # Steps can be short far from the root, too, namely near a pole of the slope, so their
+        # length is no sign of convergence. But the log density is self-concordant: near the root,
+        # slope times step is about twice the distance of the log density from its maximum, and far
+        # from the root this product is not small.
         if abs(step) < 1e-12 * x and step * derivative < 1e-10:
             break
         x += step
@@ -93,13 +99,13 @@ def find_mode(state, item):
 
 @kernel
 def build_hat(state, item):
-    """Build a hat over the density for rejection sampling: flat around the mode, exponential
-    outside, along tangents to the log density.
+    """Build a hat over an item's posterior for rejection sampling. The hat is flat around the mode;
+    on both sides, its logarithm follows a tangent to the log density.
 
-    The log density is concave, so every tangent lies above it and every chord below. Tangents about
-    √2 standard deviations from the mode touch where the density has decreased by a factor near e,
-    which accepts most proposals. If the density would not decrease visibly along a tangent, the hat
-    is flat there.
+    The log density is concave, so every tangent lies above it and every chord below it. The
+    tangents touch the log density about √2 standard deviations from the mode, where the density has
+    decreased by a factor near e; most proposals are then accepted. On a side where the density
+    would not decrease visibly along the tangent, the hat stays flat.
     """
     mode = find_mode(state, item)
     top = log_density(state, item, mode)
@@ -143,7 +149,7 @@ def build_hat(state, item):
 
 @kernel
 def draw_posterior(state, item, rng):
-    """Draw from the posterior of θ, by rejection under the hat."""
+    """Draw an item's attraction from its posterior, by rejection sampling under the hat."""
     if state.stale[item]:
         state.stale[item] = False
         build_hat(state, item)

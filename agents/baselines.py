@@ -1,5 +1,5 @@
-"""Baselines: the agents that do not learn (Fixed, Oracle, Random), and EpsilonGreedy, the simplest
-agent that learns.
+"""Baselines: three agents that do not learn (Fixed, Oracle and Random), and EpsilonGreedy, the
+simplest agent that learns.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def ignore(state, ranking, clicks):
 
 
 class Fixed(CompiledAgent):
-    """Fixed: show the same list in every session, the production list (*Baseline* in Li et al.
-    2019).
+    """Fixed: an agent that shows the production list in every session (called *Baseline* in Li et
+    al. 2019).
 
     Idea:
         Fixed represents a system that does not learn online, such as a search engine with a fixed
         production ranking. It keeps only this list: the initial ranking of the instance, or the
-        list that you pass. It shows the list in every session and ignores all clicks. Therefore no
-        click can harm it. A comparison with Fixed shows after how many sessions the learning of
-        another agent has paid for its exploration. Its regret grows by the same amount in every
-        session, and is 0 only if the production list is optimal.
+        list that you pass. It shows the list in every session and ignores all clicks, so misleading
+        clicks cannot harm it. A comparison with Fixed shows after how many sessions another agent's
+        learning has paid for its exploration. Its regret grows by the same amount in every session,
+        and is 0 only if the production list is optimal.
 
     Algorithm:
         ::
@@ -62,14 +62,14 @@ class Fixed(CompiledAgent):
                 the expected regret grows by r(R*) - r(R_0)
 
     Args:
-        n_items: L.
-        n_positions: K.
-        ranking: the list, at least K distinct items; items after the first K are ignored.
-            ``make_agent`` fills in the production list of the instance.
-        seed: unused; all agents have this argument.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        ranking: the list to show, with at least K distinct items; items after the first K are
+            ignored. ``make_agent`` fills in the instance's production list.
+        seed: unused; every agent accepts this argument.
 
     Raises:
-        ValueError: fewer than K items, or a bad list.
+        ValueError: ``ranking`` has fewer than K items, repeats an item or contains an unknown item.
 
     Source: a baseline, as in Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi,
     *BubbleRank: safe online learning to re-rank via implicit click feedback*, UAI 2019, section
@@ -111,16 +111,16 @@ class Fixed(CompiledAgent):
 
 
 class Oracle(Fixed):
-    """Oracle: show the optimal list in every session, for tests and plots; ``make_agent`` fills in
-    this list.
+    """Oracle: an agent that shows the best list in every session, for tests and plots.
+    ``make_agent`` fills in the best list.
 
     Idea:
-        Oracle gets the best list before the first session and shows it in every session. It
-        keeps only this list, which the environment computes from the true parameters of its click
-        model. Its regret is 0 as long as users do not change, and it learns nothing from clicks. It
-        is useful to check an environment and to draw the best result that any agent can reach. If
-        users change, it still shows the best list of the first session, and its regret grows. No
-        real system has this knowledge.
+        Oracle receives the best list before the first session and shows this list in every session.
+        The environment computes the list from the true parameters of its click model. Oracle learns
+        nothing from clicks, and its regret is 0 as long as users do not change. Use it to check an
+        environment, and to plot the best result that any agent can reach. If users change, Oracle
+        still shows the list that was best in the first session, and its regret grows. No real
+        system knows the best list.
 
     Algorithm:
         ::
@@ -136,7 +136,7 @@ class Oracle(Fixed):
                 the expected regret grows by 0, as long as R* stays the best list
 
     Args:
-        n_items, n_positions, ranking, seed: as in `Fixed`.
+        n_items, n_positions, ranking, seed: the same as for `Fixed`.
 
     Source: a baseline.
     """
@@ -152,15 +152,15 @@ def rank_random(state, rng, ranking):
 
 
 class Random(CompiledAgent):
-    """Random: show a uniformly random list in every session.
+    """Random: an agent that shows a uniformly random list in every session.
 
     Idea:
         Random assumes nothing about users and shows a list drawn uniformly from all lists of K
         distinct items. It keeps no statistics and learns nothing from clicks. Each item appears at
-        each position equally often, and therefore a log of its clicks has no bias from a production
-        list. Many tables of this documentation give the regret of other agents in percent of its
-        regret. Use it to collect data and as the lower end of a comparison.
-        Its regret grows linearly with the number of sessions, and it should never serve real users.
+        each position equally often, so a click log of Random has no bias toward a production list.
+        Many tables in this documentation give another agent's regret as a percentage of the regret
+        of Random. Use Random to collect data, and as the lower end of a comparison. Its regret
+        grows linearly with the number of sessions, and it should never serve real users.
 
     Algorithm:
         ::
@@ -175,9 +175,9 @@ class Random(CompiledAgent):
                 observe the clicks and ignore them
 
     Args:
-        n_items: L.
-        n_positions: K.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        seed: the seed of the agent's own random generator.
 
     Source: a baseline.
     """
@@ -194,9 +194,9 @@ class Random(CompiledAgent):
 class GreedyState(NamedTuple):
     clicks: Annotated[Ints, "L"]
     displays: Annotated[Ints, "L"]
-    rate: Annotated[Floats, "L", np.inf]  # clicks / displays; infinite before the first display
-    order: Annotated[Ints, "L", range]  # items by rate
-    random: Annotated[Ints, "L", range]  # a permutation to draw random lists from
+    rate: Annotated[Floats, "L", np.inf]  # clicks per display; infinite before the first display
+    order: Annotated[Ints, "L", range]  # items, sorted by decreasing rate
+    random: Annotated[Ints, "L", range]  # the permutation from which random lists are drawn
     epsilon: float
 
 
@@ -219,18 +219,18 @@ def update_greedy(state, ranking, clicks):
 
 
 class EpsilonGreedy(CompiledAgent):
-    """EpsilonGreedy: show a random list with probability ε, otherwise the items by clicks per
-    display, items never shown first.
+    """EpsilonGreedy: an agent that shows a random list with probability ε, and otherwise the items
+    with the most clicks per display.
 
     Idea:
         EpsilonGreedy treats each item as an arm of a bandit whose reward is a click. It counts the
         clicks and the displays of each item over all positions together. In most sessions it shows
-        the K items with the highest rates of clicks per display, and items never shown come first.
-        With probability ε it shows a uniformly random list instead, which lets a good item with few
-        early clicks recover. This exploration never stops, and therefore its regret grows linearly,
-        by about ε times the regret of random lists. Users look less often at low positions, but
-        every display counts the same, so EpsilonGreedy cannot tell an unattractive item from an
-        item at a low position.
+        the K items with the most clicks per display; items that were never shown come first. With
+        probability ε it shows a uniformly random list instead, which lets a good item with few
+        early clicks recover. This exploration never stops, so the regret of EpsilonGreedy grows
+        linearly, by about ε times the regret of random lists. Users look less often at low
+        positions, but every display counts the same, so EpsilonGreedy cannot tell an unattractive
+        item from an item at a low position.
 
     Algorithm:
         ::
@@ -250,13 +250,13 @@ class EpsilonGreedy(CompiledAgent):
                     N(R_t(k)) ← N(R_t(k)) + 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        epsilon: ε in ``[0, 1]``.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        epsilon: the probability ε of a random list, in ``[0, 1]``.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: if epsilon is not in ``[0, 1]``.
+        ValueError: ``epsilon`` is not in ``[0, 1]``.
 
     ⚠ Ties are broken uniformly at random.
 

@@ -1,4 +1,6 @@
-"""BatchRank (Zoghi et al. 2017), an agent for many click models that splits batches of items."""
+"""BatchRank (Zoghi et al. 2017), an agent for many click models that repeatedly splits batches of
+items into better and worse ones.
+"""
 
 from __future__ import annotations
 
@@ -17,37 +19,40 @@ from .shared_kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
 class State(NamedTuple):
-    # For each item; an item belongs to at most one active batch.
+    # Fields with an entry for each item. An item belongs to at most one active batch.
     clicks: Annotated[Ints, "L"]  # c_{b,ℓ}(d)
     observed: Annotated[Ints, "L"]  # n_{b,ℓ}(d), at most n_ℓ
     upper: Annotated[Floats, "L"]  # U_{b,ℓ}(d)
     lower: Annotated[Floats, "L"]  # L_{b,ℓ}(d)
-    # For each of at most K active batches, in the order of their positions.
+    # Fields with an entry for each of at most K active batches, in the order of their positions.
     n_batches: Annotated[Ints, "1", 1]  # |𝒜|
-    # I_b(1) from 0, then K: batch b has positions first[b]..first[b + 1] - 1
+    # I_b(1), counted from 0, then K: batch b has the positions first[b] to first[b + 1] - 1
     first: Annotated[Ints, "K+1"]
     stage: Annotated[Ints, "K"]  # ℓ_b
-    # number of least displayed items in this stage; others have 1 display more
+    # the number of items with the fewest displays in this stage; the other items of the batch have
+    # one display more
     pending: Annotated[Ints, "K"]
     size: Annotated[Ints, "K"]  # |B_{b,ℓ}|
-    # The items of batch b are items[first[b] : first[b] + size[b]], the pending ones first: only
-    # the last batch has more items than positions.
+    # The items of batch b are items[first[b] : first[b] + size[b]], and the items with the fewest
+    # displays come first. Only the last batch can have more items than positions.
     items: Annotated[Ints, "L", range]
-    filler: Annotated[Flags, "K"]  # whether the item at a position is a filler, not pending
+    filler: Annotated[Flags, "K"]  # whether the item at a position fills a gap and is not pending
     log_horizon: float  # log T
     delta: float  # δ_T = log T + 3 log log T
 
 
 @kernel
 def stage_length(state, stage):
-    """n_ℓ = ⌈16 Δ̃_ℓ^{-2} log T⌉ with Δ̃_ℓ = 2^{-ℓ}."""
+    """Return the number of displays of each item in a stage: n_ℓ = ⌈16 Δ̃_ℓ^{-2} log T⌉, with Δ̃_ℓ
+    = 2^{-ℓ}.
+    """
     return math.ceil((16 << 2 * stage) * state.log_horizon)
 
 
 @kernel
 def display_batch(state, rng, b, ranking):
-    """Algorithm 2: show the least displayed items of the batch, ties at random, in random order on
-    its positions.
+    """Write a batch's items with the fewest displays into its positions, in random order; ties are
+    broken at random (Algorithm 2).
     """
     first, pending = state.first[b], state.pending[b]
     length = state.first[b + 1] - first
@@ -57,10 +62,10 @@ def display_batch(state, rng, b, ranking):
         for k in range(first, first + length):
             ranking[k] = state.items[k]
             state.filler[k] = False
-    else:  # all pending items, and random fillers
+    else:  # show all pending items, and fill the other positions at random
         shuffle_front(rng, state.items, first + pending, end, length - pending)
         for k in range(first, first + length):
-            ranking[k] = k  # the place of an item
+            ranking[k] = k  # a place in `items`, replaced by its item below
         shuffle_front(rng, ranking, first, first + length, length)
         for k in range(first, first + length):
             state.filler[k] = ranking[k] >= first + pending
@@ -70,8 +75,9 @@ def display_batch(state, rng, b, ranking):
 
 @kernel
 def take_turns(state, b):
-    """Count a display of the batch: move the pending items that were shown from the front of
-    ``items`` to behind the other pending items.
+    """Count one display of the pending items that were shown; pending items are those with the
+    fewest displays. In ``items``, the shown ones move from the front to behind the items that are
+    still pending. If no pending item is left, all items of the batch become pending.
     """
     first, pending = state.first[b], state.pending[b]
     counted = min(state.first[b + 1] - first, pending)
@@ -86,8 +92,8 @@ def take_turns(state, b):
 
 @kernel
 def collect_clicks(state, b, ranking, clicks, n):
-    """Algorithm 3: count the first n displays of each item, except displays as a filler; return
-    whether all items have n displays.
+    """Count the displays and clicks of a batch's items, up to n displays of each item and not
+    counting fillers. Return whether all items have n displays (Algorithm 3).
     """
     complete = False
     for k in range(state.first[b], state.first[b + 1]):
@@ -105,7 +111,7 @@ def collect_clicks(state, b, ranking, clicks, n):
 
 @kernel
 def restart(state, b, stage):
-    """Start a stage of batch b with counts of 0."""
+    """Start a stage of batch b, with all counts at 0."""
     state.stage[b] = stage
     state.pending[b] = state.size[b]
     for i in range(state.first[b], state.first[b] + state.size[b]):
@@ -115,8 +121,8 @@ def restart(state, b, stage):
 
 @kernel
 def update_batch(state, b, n):
-    """Algorithm 4: after n observations of each item, either split the batch, or eliminate items
-    and start the next stage.
+    """Split batch b, or eliminate some of its items and start its next stage, after n observations
+    of each item (Algorithm 4).
     """
     first, size = state.first[b], state.size[b]
     length = state.first[b + 1] - first
@@ -126,16 +132,17 @@ def update_batch(state, b, n):
         state.upper[item] = kl_upper(estimate, state.delta / n)
         state.lower[item] = kl_lower(estimate, state.delta / n)
     sort_stably(state.lower, state.items[first : first + size])
-    # Lines 12-15: the largest s whose s-th lower bound exceeds every upper bound below it.
+    # Lines 12-15: the largest s at which the s-th lower bound exceeds the upper bounds of all later
+    # items.
     split = 0
-    highest = -1.0  # max of U over B_k^-
+    highest = -1.0  # the largest U of the items behind the split (B_k^-)
     for k in range(size - 1, 0, -1):
         highest = max(highest, state.upper[state.items[first + k]])
         if k <= length - 1 and state.lower[state.items[first + k - 1]] > highest:
             split = k
             break
     if split == 0:
-        # Line 18: keep the items that may still belong on the batch's positions.
+        # Line 18: keep the items that may still belong in the batch's positions.
         threshold = state.lower[state.items[first + length - 1]]
         n_kept = 0
         for i in range(first, first + size):
@@ -146,7 +153,7 @@ def update_batch(state, b, n):
         state.size[b] = n_kept
         restart(state, b, state.stage[b] + 1)
     else:
-        # Lines 22-27, with the second half right behind the first.
+        # Lines 22-27, except that the second half becomes the next batch.
         for other in range(state.n_batches[0], b + 1, -1):
             state.first[other + 1] = state.first[other]
             state.stage[other] = state.stage[other - 1]
@@ -168,7 +175,7 @@ def rank(state, rng, ranking):
 
 @kernel
 def update(state, ranking, clicks):
-    for b in range(state.n_batches[0] - 1, -1, -1):  # a split moves only batches already updated
+    for b in range(state.n_batches[0] - 1, -1, -1):  # from the last: a split moves later batches
         if state.size[b] > 1:  # otherwise nothing is left to learn
             n = stage_length(state, state.stage[b])
             if collect_clicks(state, b, ranking, clicks, n):
@@ -176,19 +183,20 @@ def update(state, ranking, clicks):
 
 
 class BatchRank(CompiledAgent):
-    """BatchRank: show batches of items in random order on ranges of positions, and split them into
-    better and worse items.
+    """BatchRank: an agent that shows batches of items, each in random order on its own range of
+    positions, and splits a batch once some of its items are clearly better.
 
     Idea:
         BatchRank learns in many click models, among them the cascade and the position-based model,
-        without knowing which one holds. It divides the items into batches with ranges of
-        positions, and counts clicks and displays of each item in the current stage. In each session
-        it shows the least displayed items of a batch in random order, so all of them get the same
-        share of the positions that users examine most. After stage ℓ, with n_ℓ displays of each
-        item, it splits the batch if some items are better than all others with high confidence.
-        Otherwise it drops items that are too bad for the batch, and the next stage is four times as
-        long. Its regret grows with log T but is large, because every stage counts from 0, and it
-        never revises a decision, even after bots or changes of users.
+        without knowing which of them users follow. It divides the items into batches, each with its
+        own range of positions, and counts the clicks and displays of each item in the current
+        stage. In each session it shows the items of a batch with the fewest displays, in random
+        order, so all items of the batch get the same share of the positions that users examine
+        most. After stage ℓ, with n_ℓ displays of each item, it splits the batch if some items are
+        better than all others with high confidence. Otherwise it drops items that are too bad for
+        the batch, and the next stage is four times as long. Its regret grows only with log T, but
+        it is large, because every stage starts again from counts of 0. BatchRank never revises a
+        decision, even if bots caused the decision or users have changed.
 
     Algorithm:
         ::
@@ -219,24 +227,24 @@ class BatchRank(CompiledAgent):
                         c(d) ← 0 and n(d) ← 0 for all these items
 
     Args:
-        n_items: L.
-        n_positions: K.
-        horizon: T ≥ 5, which sets the lengths of the stages and the level of confidence ``δ_T = log
-            T + 3 log log T``.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        horizon: the number of sessions, T ≥ 5, which sets the lengths of the stages and the level
+            of confidence ``δ_T = log T + 3 log log T``.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a horizon below 5.
+        ValueError: ``horizon`` is below 5 or not a whole number.
 
     Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in
     stochastic click models*, ICML 2017, Algorithms 1-4.
 
     Deviations from the paper:
         1. ⚠ Line 16 of Algorithm 4 as printed starts the next stage only if the batch has more
-           items than positions. A batch with equal numbers that its first test cannot split would
-           then never be tested again. Here the next stage starts whenever there is no split, with
-           the items that survive the elimination.
-        2. A batch of one item on one position is shown and no longer counted.
+           items than positions. A batch with as many items as positions that its first test cannot
+           split would then never be tested again. Here the next stage starts whenever there is no
+           split, with the items that survive the elimination.
+        2. The clicks on a batch with a single item are no longer counted.
 
     Example:
         >>> BatchRank(4, 2, horizon=1000, seed=0).rank(None).shape

@@ -1,5 +1,5 @@
-"""BubbleRank (Li et al. 2019), an agent that improves a production ranking by exchanges of
-neighbours.
+"""BubbleRank (Li et al. 2019), an agent that safely improves a production list by exchanging
+neighbouring items.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ class State(NamedTuple):
     base: Annotated[Ints, "L"]  # the base list R̄, then the items below it
     initial: Annotated[Ints, "L"]  # R_0, then the items below it
     s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone minus clicks on j alone
-    n: Annotated[Ints, "L L"]  # n(i, j): the sum of both
-    t: Annotated[Ints, "1"]  # sessions
+    n: Annotated[Ints, "L L"]  # n(i, j): clicks on i alone plus clicks on j alone
+    t: Annotated[Ints, "1"]  # sessions so far
     randomised: Annotated[Flags, "K"]  # whether positions k, k + 1 may be exchanged
     rivals: Annotated[Ints, "2", -1]  # the item at position K and its challenger, or -1
-    estimate: Ints  # (1,) T, or its estimate, which is doubled when it is reached
+    estimate: Ints  # (1,) T, or its estimate, which doubles when reached
     log_delta: Floats  # (1,) log(1/δ)
     doubling: bool
 
 
 @kernel
 def is_better(state, i, j):
-    """Whether i beats j, with more clicks: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
+    """Return whether item i beats item j by enough clicks: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
     s = state.s[i, j]
     return s > 0 and s * s > 4.0 * state.n[i, j] * state.log_delta[0]
 
 
 @kernel
 def start_again(state):
-    """Double the estimate of the horizon, and return to the initial list."""
+    """Double the estimated horizon, and make the initial list the base list again."""
     state.estimate[0] *= 2
     state.log_delta[0] = 4.0 * math.log(state.estimate[0])
     for i in range(len(state.base)):
@@ -55,7 +55,8 @@ def rank(state, rng, ranking):
     for k in range(n_positions):
         ranking[k] = state.base[k]
         state.randomised[k] = False
-    # h - 1: pairs begin at the first position in odd sessions; t sessions are over.
+    # h - 1, where h is the position at which the first pair begins: the first position in odd
+    # sessions; t counts the past sessions.
     first = state.t[0] % 2
     for k in range(first, n_positions - 1, 2):
         upper, lower = state.base[k], state.base[k + 1]
@@ -63,7 +64,7 @@ def rank(state, rng, ranking):
             state.randomised[k] = True
             if rng.random() < 0.5:
                 ranking[k], ranking[k + 1] = lower, upper
-    # Whether the last position is in no pair; a single position never is in a pair.
+    # The last position may be in no pair; with K = 1, it never is.
     state.rivals[1] = -1
     if n_positions < n_items and ((n_positions - first) % 2 == 1 or n_positions == 1):
         last = state.base[n_positions - 1]
@@ -71,7 +72,7 @@ def rank(state, rng, ranking):
         for place in range(n_positions, n_items):
             if not is_better(state, last, state.base[place]):
                 eligible += 1
-                if int(rng.random() * eligible) == 0:  # all with equal probability
+                if int(rng.random() * eligible) == 0:  # so each eligible item has equal probability
                     state.rivals[1] = state.base[place]
         if eligible > 0:
             state.rivals[0] = last
@@ -99,7 +100,7 @@ def update(state, ranking, clicks):
         if state.randomised[k] and clicks[k] != clicks[k + 1]:
             learn(state, ranking[k], ranking[k + 1], clicks[k] - clicks[k + 1])
     last, challenger = state.rivals[0], state.rivals[1]
-    if challenger >= 0 and clicks[n_positions - 1] == 1:  # only one of the two was shown
+    if challenger >= 0 and clicks[n_positions - 1] == 1:  # exactly one of the two was shown
         shown = ranking[n_positions - 1]
         learn(state, shown, challenger if shown == last else last, 1)
     for k in range(n_positions - 1):
@@ -113,7 +114,7 @@ def update(state, ranking, clicks):
 
 
 def check_initial(initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
-    """Check and return the production list, of K or of all L items."""
+    """Check a production list of K or of all L items, and return it as an array."""
     check_positions(n_positions, check_count("n_items", n_items))
     shape = as_array("initial", initial).shape
     length = n_positions if shape == (n_positions,) else n_items
@@ -121,20 +122,20 @@ def check_initial(initial: ArrayLike, n_items: int, n_positions: int) -> NDArray
 
 
 class BubbleRank(CompiledAgent):
-    """BubbleRank: improve a production ranking by random exchanges of neighbours, and keep the
-    exchanges with more clicks.
+    """BubbleRank: an agent that tries random exchanges of neighbouring items in a production list,
+    and keeps the exchanges that get more clicks.
 
     Idea:
-        BubbleRank is for systems that have a production ranking and must, with high probability,
-        never show users a much worse list while it learns. It needs this ranking as its first base
-        list (argument `initial`), because without one it starts from a random list, which is not
-        safe. In each session it takes every second pair of neighbours and exchanges each pair with
-        probability 1/2; if K < L, it may also exchange the last item with an item from below the
-        list. The neighbours of a pair appear at each of its two positions equally often, and
-        BubbleRank counts n, the sessions in which exactly one of them was clicked. Once the
-        difference s of their clicks is large enough for n, the pair is decided, and the better item
-        moves up in the base list. An item rises only one position at a time, so the regret is high
-        if the production ranking is bad.
+        BubbleRank is made for systems that have a production list and must, with high probability,
+        never show a much worse list while they learn. Pass the production list as `initial`, the
+        first base list; without it, BubbleRank starts from a random list, which is not safe. In
+        each session it takes every second pair of neighbours and exchanges the two items of each
+        undecided pair with probability 1/2; if K < L, it may also exchange the last item for an
+        item from below the list. Both items of a pair appear at both of its positions equally
+        often, so their clicks can be compared. BubbleRank counts n, the sessions in which exactly
+        one of the two items was clicked. Once the difference s of their clicks is large enough for
+        n, the pair is decided, and the better item moves up in the base list. An item rises only
+        one position at a time, so the regret is high if the production list is bad.
 
     Algorithm:
         ::
@@ -162,34 +163,39 @@ class BubbleRank(CompiledAgent):
                 if the challenger j beats R(K): exchange them in R
 
     Args:
-        n_items: L.
-        n_positions: K; if K < L, items from below the list are sometimes tried at the last
-            position.
-        initial: R_0, the production ranking of K or of all L items; pass it in service. Items that
-            it leaves out follow in random order. ``make_agent`` fills in the production list of the
-            instance if it has one. Without a list the agent starts from a random one, which is not
-            safe.
-        delta: δ in ``(0, 1)``, the confidence; by default ``T^{-4}``.
-        horizon: T, for the default of δ; without it, the agent keeps doubling an estimate of T,
-            which starts at 2. Unused if delta is given.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K. If K < L, the agent sometimes tries an
+            item from below the list at the last position.
+        initial: the production list R_0, of K or of all L items; always pass it for real users.
+            Items that it leaves out follow in random order. ``make_agent`` fills in the instance's
+            production list, if the instance has one. By default, the agent starts from a random
+            list, which is not safe.
+        delta: the confidence parameter δ, in ``(0, 1)``; a smaller δ requires more clicks for a
+            decision. By default, ``T^{-4}``.
+        horizon: the number of sessions, T, from which the default of δ is computed. By default, the
+            agent uses an estimate of T, which starts at 2 and doubles each time it is reached.
+            Unused if you pass ``delta``.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a bad list, delta or horizon.
+        ValueError: ``initial``, ``delta`` or ``horizon`` is invalid.
 
     Source: Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online
     learning to re-rank via implicit click feedback*, UAI 2019, Algorithm 1 and section 4.3.
 
     Deviations from the paper:
-        1. ⚠ Line 5 and the text disagree on which parity comes first; pairs begin at the first
-           position at odd t, as in the text. Section 4.3's rule for K < L fits line 5: here the
-           last position is challenged whenever it is in no pair.
-        2. ⚠ Lines 13-19 as printed update every pair of neighbours. But a decided pair is shown in
-           a fixed order, so its clicks have position bias, and Lemma 7 of the paper needs its
-           statistics to stay as they are. Here only pairs that can be exchanged are updated.
-        3. If no horizon is given, it is estimated and doubled when it is reached. At each doubling
-           the base list returns to R_0. The statistics are kept, so most exchanges happen again at
-           once; but δ shrinks, so a decided pair may become undecided.
+        1. ⚠ Line 5 of Algorithm 1 and the text of the paper disagree about where pairs begin in the
+           first session. Here pairs begin at the first position at odd t, as in the text. The rule
+           for K < L in section 4.3 follows line 5 instead; here the last position is challenged
+           whenever it is in no pair.
+        2. ⚠ Lines 13-19 as printed update the statistics of every pair of neighbours. But a decided
+           pair is shown in a fixed order, so its clicks have position bias, and Lemma 7 of the
+           paper requires that its statistics no longer change. Here only pairs that can be
+           exchanged are updated.
+        3. Without a horizon, the agent estimates T and doubles the estimate when it is reached. At
+           each doubling, the base list becomes R_0 again. The statistics are kept, so most
+           exchanges are repeated immediately; but δ becomes smaller, so a decided pair may become
+           undecided.
 
     Example:
         >>> BubbleRank(4, 3, initial=[3, 1, 0], seed=0).state.base[:3]

@@ -1,4 +1,6 @@
-"""Agents for the cascade model: CascadeUCB1 (Kveton et al. 2015) and Thompson sampling."""
+"""Agents for the cascade model: CascadeUCB1 (Kveton et al. 2015), and CascadeTS, which uses
+Thompson sampling.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ from .shared_kernels import (
 
 
 class CascadeAgent(CompiledAgent):
-    """Base class of the cascade agents, whose argument ``feedback`` says which positions count as
-    examined.
+    """Base class of the cascade agents. Their argument ``feedback`` decides which positions count
+    as examined.
     """
 
     click_models = "CM; others: see `feedback`"
@@ -55,18 +57,18 @@ class CascadeAgent(CompiledAgent):
 
 class UCB1State(NamedTuple):
     clicks: Annotated[Ints, "L"]
-    examined: Annotated[Ints, "L"]  # N
+    examined: Annotated[Ints, "L"]  # N, the examinations of each item
     mean: Annotated[Floats, "L", np.inf]  # ŵ; infinite before the first examination
     width: Annotated[Floats, "L"]  # 1 / sqrt(N); 0 before the first examination
     indices: Annotated[Floats, "L", np.inf]
-    order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # sessions
+    order: Annotated[Ints, "L", range]  # items, sorted by index
+    t: Annotated[Ints, "1"]  # sessions so far
     feedback: int
 
 
 @kernel
 def rank_by_bounds(state, radius, rng, ranking):
-    """Show the items of largest upper bound, ``ŵ + radius · width``."""
+    """Write the items with the largest upper bounds ``ŵ + radius · width`` into the list."""
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     rank_by_index(state.indices, state.order, rng, len(ranking))
@@ -90,18 +92,19 @@ def update_ucb1(state, ranking, clicks):
 
 
 class CascadeUCB1(IndexAgent, CascadeAgent):
-    """CascadeUCB1: show the K items of largest ``ŵ + sqrt(1.5 log t / N)``, in decreasing order.
+    """CascadeUCB1: an agent for the cascade model that shows the K items with the largest upper
+    confidence bounds ``ŵ + sqrt(1.5 log t / N)``.
 
     Idea:
         In the cascade model, a user scans the list from the top, clicks the first attractive item,
-        and leaves. Items above the click were examined and not attractive, and the session says
-        nothing about items below it. For each item, CascadeUCB1 counts the examinations, N, and
-        keeps the share ŵ of them with a click. It shows the K items with the largest upper
-        confidence bounds of UCB1: ŵ plus a bonus that shrinks as N grows. Each session tests
-        several items at once without position bias, because only examined items count, and regret
-        in this model grows with log t only. Its intervals are too wide for rare clicks
-        (`CascadeKLUCB` explores less), and where users skip positions, unexamined items count as
-        not attractive.
+        and leaves. Items above the click were examined and not attractive; about items below the
+        click, the session says nothing. For each item, CascadeUCB1 counts its examinations, N, and
+        keeps ŵ, the fraction of its examinations with a click. It shows the K items with the
+        largest upper confidence bounds of UCB1: ŵ plus a bonus that shrinks as N grows. Each
+        session tests several items at once, without position bias, because only examined items
+        count. In the cascade model, regret grows only with log t. If clicks are rare, the intervals
+        are wider than necessary, and `CascadeKLUCB` explores less. If users skip positions, items
+        that they did not examine count as not attractive.
 
     Algorithm:
         ::
@@ -120,27 +123,29 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
                     N(A_t(k)) ← N(A_t(k)) + 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        feedback: the positions that count as examined: ``"last_click"``, down to the last click, or
-            ``"first_click"``, down to the first click; all K positions if there is no click.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        feedback: the positions that count as examined: with ``"last_click"``, all positions down to
+            the last click; with ``"first_click"``, all positions down to the first click. If there
+            is no click, all K positions count.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on an unknown feedback rule.
+        ValueError: ``feedback`` is neither ``"last_click"`` nor ``"first_click"``.
 
     Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade
     model*, ICML 2015, Algorithm 1 with eq. 5.
 
     Deviations from the paper:
-        1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.
-           Nothing is known at the start, N = 0. The paper starts with N = 1: it observes each item
-           once before the first list (w_0), which no session shows.
-        2. ⚠ The paper has at most one click per list. For several clicks the default is
-           ``last_click``, as in other implementations of these authors; it is the stronger baseline
-           in a PBM. ``first_click`` is the exact rule in a DCM.
-        3. From 1,000 items on, items with equal counts share one index, which is computed once
-           (``agents/count_classes.py``). The law of the lists stays the same.
+        1. ⚠ Items with equal indices are ordered uniformly at random. Items that were never
+           examined come first, also in random order. The agent starts without observations, N = 0.
+           The paper starts with N = 1: before the first list, it observes each item once (w_0),
+           although no session shows these items.
+        2. ⚠ The paper assumes at most one click per list. For several clicks, the default is
+           ``"last_click"``, as in other implementations by these authors; in a PBM, it makes the
+           stronger baseline. ``"first_click"`` is the exact rule in a DCM.
+        3. From 1,000 items on, the index is computed once for all items with equal counts
+           (``agents/count_classes.py``). The distribution of the lists stays the same.
 
     Example:
         >>> CascadeUCB1(4, 2, seed=0).rank(None).shape
@@ -168,8 +173,8 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
 class TSState(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]
-    draws: Annotated[Floats, "L"]  # the draw of this session from each posterior
-    order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
+    draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
+    order: Annotated[Ints, "L", range]  # the K items with the largest draws, then the others
     feedback: int
 
 
@@ -190,19 +195,19 @@ def update_ts(state, ranking, clicks):
 
 
 class CascadeTS(CascadeAgent):
-    """CascadeTS: draw the attraction of each item from its Beta posterior, and show the K largest
-    in decreasing order.
+    """CascadeTS: an agent for the cascade model that draws the attraction of each item from its
+    Beta posterior and shows the K items with the largest draws.
 
     Idea:
         CascadeTS assumes the cascade model: a user scans the list from the top, clicks the first
-        attractive item, and leaves. It keeps a Beta posterior of the attraction of each item, which
+        attractive item, and leaves. It keeps a Beta posterior of each item's attraction, which
         starts as the uniform distribution. Positions down to the last click count as examined, or
-        all positions if there is no click. In each session it draws one attraction from each
-        posterior and shows the K largest draws, which explores less than upper confidence bounds
-        do. It tries an item about as often as the item is likely to be in the best list, and its
-        regret grows with log t only. Where users skip low positions, as in a position-based model,
-        it underestimates the items there, and false clicks at the start mislead it for many
-        sessions.
+        all positions if there is no click. In each session it draws one attraction for each item
+        from its posterior and shows the K items with the largest draws. CascadeTS explores less
+        than agents with upper confidence bounds: it tries an item about as often as the item is
+        likely to be in the best list, and its regret grows only with log t. If users skip low
+        positions, as in a position-based model, CascadeTS underestimates the items there. False
+        clicks at the start mislead it for many sessions.
 
     Algorithm:
         ::
@@ -220,13 +225,14 @@ class CascadeTS(CascadeAgent):
                     F(R_t(k)) ← F(R_t(k)) + 1 - c(k)
 
     Args:
-        n_items: L.
-        n_positions: K.
-        feedback: as in `CascadeUCB1`.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        feedback: the positions that count as examined, ``"last_click"`` or ``"first_click"``; see
+            `CascadeUCB1`.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on an unknown feedback rule.
+        ValueError: ``feedback`` is neither ``"last_click"`` nor ``"first_click"``.
 
     Source: Hüyük, Tekin, *Analysis of Thompson sampling for combinatorial multi-armed bandit with
     probabilistically triggered arms*, AISTATS 2019, Algorithm 1 (CTS); Zhong, Cheung, Tan,
@@ -234,7 +240,7 @@ class CascadeTS(CascadeAgent):
     regret in cascades.
 
     Deviations from the paper:
-        1. ⚠ Several clicks are read as in `CascadeUCB1`.
+        1. ⚠ A session with several clicks is treated as in `CascadeUCB1`.
 
     Example:
         >>> CascadeTS(4, 2, seed=0).rank(None).shape

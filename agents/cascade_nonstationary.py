@@ -1,5 +1,5 @@
-"""Cascade agents that forget old sessions, for users who change: CascadeDUCB and CascadeSWUCB (Li
-and de Rijke 2019).
+"""Cascade agents that forget old sessions, for users whose behaviour changes: CascadeDUCB and
+CascadeSWUCB (Li and de Rijke 2019).
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from .shared_kernels import Feedback, examined_positions
 
 
 class DiscountedState(NamedTuple):
-    # Counts are stored divided by `scale` = γ^t (with the γ of each session), so that a session
-    # touches only the examined items.
+    # Counts are stored divided by `scale`, the product of the discounts γ since `scale` was last
+    # reset to 1. A session therefore changes only the counts of the examined items.
     clicks: Annotated[Floats, "L"]  # X / scale
     examined: Annotated[Floats, "L"]  # N / scale
     scale: Annotated[Floats, "1", 1.0]
     mean: Annotated[Floats, "L", np.inf]  # X / N; infinite if N = 0
     width: Annotated[Floats, "L"]  # 1 / sqrt(N / scale); 0 if N = 0
     indices: Annotated[Floats, "L", np.inf]
-    order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # sessions
+    order: Annotated[Ints, "L", range]  # items, sorted by index
+    t: Annotated[Ints, "1"]  # sessions so far
     gamma: Floats  # (1,) γ
-    next_doubling: Ints  # (1,) the session at which γ changes: a power of 2; 0 if it does not
+    next_doubling: Ints  # (1,) the session at which γ changes, a power of 2; 0: never
     epsilon: float
     feedback: int
 
 
 @kernel
 def discounted_gamma(n):
-    """γ = 1 - 1/(4 sqrt(n))"""
+    """Return the default discount for n sessions, γ = 1 - 1/(4 sqrt(n))."""
     return 1.0 - 0.25 / math.sqrt(n)
 
 
 @kernel
 def rank_discounted(state, rng, ranking):
-    # U = X/N + 2 sqrt(ε log n_t / N) with n_t = (1 - γ^t) / (1 - γ)
+    # The bound is U = X/N + 2 sqrt(ε log n_t / N), with n_t = (1 - γ^t) / (1 - γ).
     t, gamma = state.t[0] + 1, state.gamma[0]
     n_t = -math.expm1(t * math.log(gamma)) / (1.0 - gamma) if gamma < 1.0 else float(t)
     radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
@@ -63,7 +63,7 @@ def fade(state):
             state.width[item] = (
                 1.0 / math.sqrt(state.examined[item]) if state.examined[item] > 0.0 else 0.0
             )
-            if state.examined[item] == 0.0:  # underflow: the item is forgotten
+            if state.examined[item] == 0.0:  # underflow: treat the item as never examined
                 state.mean[item] = np.inf
         state.scale[0] = 1.0
 
@@ -84,19 +84,20 @@ def update_discounted(state, ranking, clicks):
 
 
 class CascadeDUCB(CascadeAgent):
-    """CascadeDUCB: a cascade UCB agent that multiplies all counts by γ in every session, for users
-    who change.
+    """CascadeDUCB: a cascade UCB agent for users whose behaviour changes. It discounts old
+    sessions: every session multiplies all counts by γ.
 
     Idea:
         CascadeDUCB is made for users who follow the cascade model (they scan from the top, click
-        one item and leave) but change abruptly and without notice. It keeps the examinations N and
-        the clicks X of each item, and multiplies all of them by γ < 1 in every session. It shows
-        the K items with the largest sum of the discounted mean X / N and a bonus. The bonus of an
-        item grows while the item is not examined, so the agent tries every item again and notices
-        changes. The memory of about 1 / (1 - γ) sessions is a compromise: a longer one follows
-        changes slowly, a shorter one gives rough estimates. Exploration never stops, so with its
-        default ε it loses much more than `CascadeKLUCB` if users do not change. Items at positions
-        that users skip count as not attractive.
+        one item and leave), but whose behaviour changes abruptly and without notice. It keeps the
+        examinations N and the clicks X of each item, and multiplies all of them by γ < 1 in every
+        session. It shows the K items with the largest sum of the discounted mean X / N and a bonus.
+        The bonus of an item grows while the item is not examined, so the agent tries every item
+        again and notices changes. CascadeDUCB remembers about 1 / (1 - γ) sessions, which is a
+        compromise: with a longer memory, it follows changes slowly; with a shorter memory, its
+        estimates are rough. Exploration never stops. If users do not change, CascadeDUCB with its
+        default ε therefore loses many more clicks than `CascadeKLUCB`. Items at positions that
+        users skip count as not attractive.
 
     Algorithm:
         ::
@@ -119,27 +120,30 @@ class CascadeDUCB(CascadeAgent):
                     N(R_t(k)) ← N(R_t(k)) + 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        gamma: γ in ``(0, 1]``; by default ``1 - 1/(4 sqrt(T))``, as in the paper's experiments.
-        epsilon: ε > 0, the weight of exploration in the bonus. The paper's experiments use 0.5;
-            its theorem needs more.
-        horizon: T, for the default of γ; without it, the agent keeps doubling an estimate of T:
-            ``γ = 1 - 1/(4·2^{k/2})`` for ``2^k ≤ t < 2^{k+1}``. The statistics are kept.
-        feedback: as in `CascadeUCB1`.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        gamma: the discount γ per session, in ``(0, 1]``; by default ``1 - 1/(4 sqrt(T))``, as in
+            the paper's experiments.
+        epsilon: the weight of exploration in the bonus, ε > 0. The paper's experiments use 0.5; its
+            theorem requires a larger value.
+        horizon: the number of sessions, T, from which the default of γ is computed. By default, the
+            agent uses an estimate of T that doubles when it is reached: ``γ = 1 - 1/(4·2^{k/2})``
+            for ``2^k ≤ t < 2^{k+1}``. The counts are kept.
+        feedback: the positions that count as examined, ``"last_click"`` or ``"first_click"``; see
+            `CascadeUCB1`.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a gamma outside ``(0, 1]``, an epsilon that is not positive, or a bad
-            horizon.
+        ValueError: ``gamma`` is outside ``(0, 1]``, ``epsilon`` is not positive, or ``horizon`` or
+            ``feedback`` is invalid.
 
     Source: Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the
     non-stationary cascade model*, IJCAI 2019, Algorithm 1 with eq. 5 and 6.
 
     Deviations from the paper:
-        1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 3, which the bonus of a seen
-           item can exceed. Here an item with ``N = 0`` ranks before every other item.
-        2. ⚠ Ties are broken uniformly at random. Several clicks are read as in
+        1. ⚠ The paper's rule ``x/0 := 1`` gives an unseen item the index 3, and the index of a seen
+           item can be larger. Here an item with ``N = 0`` ranks before every other item.
+        2. ⚠ Ties are broken uniformly at random. A session with several clicks is treated as in
            `CascadeUCB1`.
 
     Example:
@@ -187,32 +191,32 @@ class CascadeDUCB(CascadeAgent):
 # ------------------------------------------------------------------------------------- CascadeSWUCB
 
 LONGEST_WINDOW_HORIZON = 2**26
-"""With an unknown horizon the window stops growing at this step, because its memory is allocated at
-the start.
+"""The session at which the window stops growing if the horizon is unknown. The window needs a
+largest size, because its memory is allocated at the start.
 """
 
 
 class WindowState(NamedTuple):
-    clicks: Annotated[Ints, "L"]  # X, in the window
-    examined: Annotated[Ints, "L"]  # N, in the window
+    clicks: Annotated[Ints, "L"]  # X, the clicks on each item in the window
+    examined: Annotated[Ints, "L"]  # N, the examinations of each item in the window
     mean: Annotated[Floats, "L", np.inf]  # X / N; infinite if N = 0
     width: Annotated[Floats, "L"]  # 1 / sqrt(N); 0 if N = 0
     indices: Annotated[Floats, "L", np.inf]
-    order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # sessions
+    order: Annotated[Ints, "L", range]  # items, sorted by index
+    t: Annotated[Ints, "1"]  # sessions so far
     tau: Annotated[Ints, "1", 1]  # τ
-    next_doubling: Ints  # (1,) the session at which τ changes: a power of 2; 0 if it does not
-    # A ring buffer; session t is in row t mod capacity. An entry is 2 · item + click, or -1 if the
+    next_doubling: Ints  # (1,) the session at which τ changes, a power of 2; 0: never
+    # A ring buffer with session t in row t mod W. An entry is 2 · item + click, or -1 if the
     # position was not examined.
     window: Annotated[NDArray[np.int32], "W K"]  # W, the capacity
-    oldest: Annotated[Ints, "1", 1]  # the first session still counted
+    oldest: Annotated[Ints, "1", 1]  # the oldest session that still counts
     epsilon: float
     feedback: int
 
 
 @kernel
 def window_length(n):
-    """τ = ⌈2 sqrt(n ln n)⌉"""
+    """Return the default length of the window for n sessions, τ = ⌈2 sqrt(n ln n)⌉."""
     return max(math.ceil(2.0 * math.sqrt(n * math.log(n))), 1)
 
 
@@ -227,15 +231,15 @@ def count(state, item, clicks, examined):
 
 @kernel
 def rank_window(state, rng, ranking):
-    # U = X/N + sqrt(ε log(min(t, τ)) / N)
+    # The bound is U = X/N + sqrt(ε log(min(t, τ)) / N).
     radius = math.sqrt(state.epsilon * math.log(min(state.t[0] + 1, state.tau[0])))
     rank_by_bounds(state, radius, rng, ranking)
 
 
 @kernel
 def move_window(state):
-    """Remove the sessions that leave the window of the last τ, and add an empty row for the current
-    session.
+    """Subtract the sessions that leave the window from the counts, and clear the window's row for
+    the current session.
     """
     t, capacity = state.t[0], state.window.shape[0]
     while state.oldest[0] <= t - state.tau[0]:
@@ -264,17 +268,18 @@ def update_window(state, ranking, clicks):
 
 
 class CascadeSWUCB(CascadeAgent):
-    """CascadeSWUCB: a cascade UCB agent that counts only the last τ sessions, for users who change.
+    """CascadeSWUCB: a cascade UCB agent for users whose behaviour changes. It counts only the
+    clicks of the last τ sessions (a sliding window).
 
     Idea:
         CascadeSWUCB is made for users who follow the cascade model (they scan from the top, click
-        one item and leave) but change abruptly and without notice. It counts the examinations N and
-        the clicks X of each item over the last τ sessions only, its window. It shows the K items
-        with the largest mean X / N plus a bonus, and items that were not examined in the window
-        come first. All old clicks have left the window τ sessions after a change, so it finds the
-        new order sooner than `CascadeDUCB`, whose old clicks fade slowly. It tries every item again
-        in each window, so with its default ε it loses much more than `CascadeKLUCB` if users do not
-        change.
+        one item and leave), but whose behaviour changes abruptly and without notice. It counts the
+        examinations N and the clicks X of each item over its window, the last τ sessions. It shows
+        the K items with the largest mean X / N plus a bonus, and items that were not examined in
+        the window come first. All clicks from before a change have left the window τ sessions after
+        the change, so CascadeSWUCB finds the new order sooner than `CascadeDUCB`, in which old
+        clicks fade slowly. CascadeSWUCB tries every item again in each window. With its default ε,
+        it therefore loses many more clicks than `CascadeKLUCB` if users do not change.
 
     Algorithm:
         ::
@@ -294,30 +299,34 @@ class CascadeSWUCB(CascadeAgent):
                     keep that R_t(k) was examined in session t, and its click c(k)
 
     Args:
-        n_items: L.
-        n_positions: K.
-        tau: τ ≥ 1, in sessions; by default ``⌈2 sqrt(T ln T)⌉``, as in the paper's experiments.
-        epsilon: ε > 0, the weight of exploration in the bonus. The paper's experiments use 0.5;
-            its theorem needs more.
-        horizon: T, for the default of τ; without it, the agent keeps doubling an estimate of T:
-            ``τ = ⌈2 sqrt(2^k ln 2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``. The growing window keeps its old
-            sessions; τ stays constant from t = 2²⁶ on.
-        feedback: as in `CascadeUCB1`.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        tau: the length of the window in sessions, τ ≥ 1; by default ``⌈2 sqrt(T ln T)⌉``, as in the
+            paper's experiments.
+        epsilon: the weight of exploration in the bonus, ε > 0. The paper's experiments use 0.5; its
+            theorem requires a larger value.
+        horizon: the number of sessions, T, from which the default of τ is computed. By default, the
+            agent uses an estimate of T that doubles when it is reached: ``τ = ⌈2 sqrt(2^k ln
+            2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``. The window keeps its sessions while it grows; τ stays
+            constant from t = 2²⁶ on.
+        feedback: the positions that count as examined, ``"last_click"`` or ``"first_click"``; see
+            `CascadeUCB1`.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a tau below 1, an epsilon that is not positive, or a bad horizon.
+        ValueError: ``tau`` is below 1, ``epsilon`` is not positive, or ``horizon`` or ``feedback``
+            is invalid.
 
-    Source: as for `CascadeDUCB`, Algorithm 1 with eq. 7 and 8.
+    Source: the paper of `CascadeDUCB`, Algorithm 1 with eq. 7 and 8.
 
     Deviations from the paper:
-        1. ⚠ Line 19 counts the items that were shown in the window, lines 21-24 those examined.
-           Then a shown item that was not examined would count as unattractive; here both count the
-           examined items.
-        2. ⚠ An item with ``N = 0`` ranks before every other; ties are broken uniformly at random
-           (see `CascadeDUCB`).
+        1. ⚠ In the paper, line 19 counts the items that were shown in the window, but lines 21-24
+           count those that were examined. A shown item that was not examined would then count as
+           unattractive. Here both lines count the examined items.
+        2. ⚠ As in `CascadeDUCB`, an item with ``N = 0`` ranks before every other item, and ties are
+           broken uniformly at random.
 
-    A session costs O(K), not O(τ).
+    Time: updating the window takes O(K) operations per session, independent of τ.
 
     Example:
         >>> CascadeSWUCB(4, 2, horizon=1000, seed=0).state.tau

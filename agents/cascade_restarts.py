@@ -1,16 +1,17 @@
-"""Cascade agents that detect changes of users and restart: GLR-CascadeKLUCB (Wang et al. 2019).
+"""GLR-CascadeKLUCB (Wang et al. 2019), a cascade agent that restarts when it detects a change of
+users.
 
-The generalised likelihood ratio of an item's clicks ``x_1 .. x_n`` since the last restart is the
-maximum over s of
+Its change detector is the generalised likelihood ratio (GLR) of an item's clicks ``x_1 .. x_n``
+since the last restart, the maximum over s of
 
     s KL(m_{1:s}, m_{1:n}) + (n - s) KL(m_{s+1:n}, m_{1:n}).
 
-This ratio is computed exactly, with a few operations per session. For fixed n and a fixed sum of
-the clicks, it is a convex function of the point ``(s, x_1 + .. + x_s)``, so it is largest at a
-vertex of the convex hull of these points. The hull is updated with each observation: a new point
-removes the vertices that are no longer on the hull. The ratio is computed only if it may reach the
-threshold: one more observation raises it by at most the decrease of the log-likelihood of all n
-observations under their mean.
+The agent computes the ratio exactly, with a few operations per session. For a fixed n and a fixed
+sum of the clicks, the expression is a convex function of the point ``(s, x_1 + .. + x_s)``, so its
+maximum lies at a vertex of the convex hull of these points. Each observation adds a point to the
+hull and removes the vertices that are no longer on it. The agent computes the ratio only if the
+ratio may have reached the threshold: one more observation raises the ratio by at most the decrease
+of the log-likelihood of all n observations under their mean.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from .cascade import CascadeAgent
 from .kl_ucb import C, forget_klucb, rank_klucb, update_klucb
 from .shared_kernels import Feedback, examined_positions, log_likelihood
 
-MIN_DELTA = 1e-300  # 3 / δ may overflow for a smaller δ
-LONGEST = 2**62  # sessions of a period
+MIN_DELTA = 1e-300  # for a smaller δ, 3 / δ may overflow
+LONGEST = 2**62  # the largest number of sessions in a period
 
 
 class State(NamedTuple):
-    # The state of CascadeKL-UCB since the last restart: see `KLUCBState`.
+    # The state of CascadeKL-UCB since the last restart, as in `KLUCBState`.
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]
     peak: Annotated[Floats, "L"]
@@ -44,22 +45,22 @@ class State(NamedTuple):
     feedback: int
     c: float
     # The change detector.
-    sessions: Annotated[Ints, "1"]  # all sessions
+    sessions: Annotated[Ints, "1"]  # sessions so far, including those before the last restart
     n_restarts: Annotated[Ints, "1"]
     restart_steps: Annotated[
         Ints, "1000"
-    ]  # the number of sessions at each of the last restarts, a ring buffer
-    # For each item the lower and the upper part of the convex hull of the points (s, x_1 + .. +
-    # x_s), from s = 0 to n.
+    ]  # a ring buffer: the session of each of the last restarts
+    # For each item, the lower and the upper part of the convex hull of the points (s, x_1 + .. +
+    # x_s), for s from 0 to n.
     hull_s: Annotated[Ints, "L 2 H"]
     hull_sum: Annotated[Ints, "L 2 H"]
     n_vertices: Annotated[Ints, "L 2"]
-    likelihood: Annotated[Floats, "L"]  # the maximal log-likelihood of all clicks under one mean
-    statistic_bound: Annotated[Floats, "L"]  # an upper bound of the statistic
-    threshold: Annotated[Floats, "L"]  # a lower bound of the threshold
-    # the random order in which items are forced to the top
+    likelihood: Annotated[Floats, "L"]  # the maximal log-likelihood if no change occurred
+    statistic_bound: Annotated[Floats, "L"]  # an upper bound of the likelihood ratio
+    threshold: Annotated[Floats, "L"]  # a lower bound of the threshold for a restart
+    # the random order in which sessions force items to the top
     drawn_order: Annotated[Ints, "L"]
-    period: int  # ⌊L / p⌋, 0 for p = 0
+    period: int  # ⌊L / p⌋; 0 if p = 0
     log_three_by_delta: float  # log(3 / δ)
 
 
@@ -77,7 +78,7 @@ def add_point(state, item, side, s, total):
         if sign * (run * (total - hull_sum[n - 1]) - rise * (s - hull_s[n - 1])) > 0:
             break
         n -= 1
-    if n == len(hull_s):  # the memory is full: remove every second vertex
+    if n == len(hull_s):  # if the memory is full, remove every second vertex
         n = 1
         for i in range(2, len(hull_s), 2):
             hull_s[n], hull_sum[n] = hull_s[i], hull_sum[i]
@@ -88,9 +89,7 @@ def add_point(state, item, side, s, total):
 
 @kernel
 def statistic(state, item, n, total):
-    """Return the generalised likelihood ratio of an item's n observations, ``total`` of which are
-    clicks.
-    """
+    """Return the likelihood ratio of an item with n observations and ``total`` clicks."""
     largest = -np.inf
     for side in range(2):
         for i in range(state.n_vertices[item, side]):
@@ -103,7 +102,9 @@ def statistic(state, item, n, total):
 
 @kernel
 def has_changed(state, item, n, total):
-    """Whether an item's observations, including a new last one, show a change."""
+    """Add an item's latest observation to its change detector, and return whether the detector
+    reports a change.
+    """
     for side in range(2):
         if n == 1:
             add_point(state, item, side, 0, 0)
@@ -121,8 +122,8 @@ def has_changed(state, item, n, total):
 
 @kernel
 def must_restart(state, ranking, clicks):
-    """Add the observations of a session to the tests, after the indices were updated; return
-    whether some item changed.
+    """Add the observations of a session to the change detectors, and return whether the detector of
+    any item reports a change. The indices must already be updated.
     """
     changed = False
     for k in range(examined_positions(clicks, state.feedback)):
@@ -133,7 +134,7 @@ def must_restart(state, ranking, clicks):
 
 @kernel
 def restart(state):
-    """Forget all items, and start another segment."""
+    """Forget the clicks on all items, and count the restart."""
     state.restart_steps[state.n_restarts[0] % len(state.restart_steps)] = state.sessions[0]
     state.n_restarts[0] += 1
     state.t[0] = 0
@@ -145,14 +146,16 @@ def restart(state):
 
 @kernel
 def force(state, ranking):
-    """In each of the first L sessions of a period, put a different item at the top of the list."""
+    """Put a forced item at the top of the list. Each of the first L sessions of a period forces a
+    different item; the other sessions force none.
+    """
     if state.period == 0:
         return
     turn = state.t[0] % state.period
     if turn >= len(state.drawn_order):
         return
     item = state.drawn_order[turn]
-    place = 0  # the place of the item in the list, or the last place
+    place = 0  # where the item is in the list; the last place if it is not there
     while place < len(ranking) - 1 and ranking[place] != item:
         place += 1
     for k in range(place, 0, -1):
@@ -178,20 +181,20 @@ def update(state, ranking, clicks):
 
 
 class GLRCascadeKLUCB(CascadeAgent):
-    """GLR-CascadeKLUCB: `CascadeKLUCB` that restarts once the clicks on an item show that users
-    changed.
+    """GLR-CascadeKLUCB: a `CascadeKLUCB` agent that starts again when the clicks on an item show
+    that users have changed.
 
     Idea:
-        GLR-CascadeKLUCB is made for users of the cascade model who change abruptly: it is
-        `CascadeKLUCB` with a change detector. It keeps the clicks on each item since the last
-        restart and shows the K items with the largest KL-UCB indices, their upper confidence
-        bounds. After every session it tests, by a generalised likelihood ratio, whether an item has
-        different click rates before and after some session. If this statistic reaches a threshold
-        for one item, the agent forgets the clicks on all items and learns again. To notice changes
-        of items outside the list, it shows each item at the top once in ⌊L/p⌋ sessions, where p is
-        the share of these forced sessions. It detects abrupt changes, such as the end of a bot
-        attack, but neither slow changes nor bots that never stop. The forced sessions always cost
-        regret.
+        GLR-CascadeKLUCB is made for users who follow the cascade model, but whose behaviour changes
+        abruptly: it is `CascadeKLUCB` with a change detector. It keeps the clicks on each item
+        since the last restart and shows the K items with the largest KL-UCB indices, their upper
+        confidence bounds. After every session it tests, by a generalised likelihood ratio, whether
+        an item has different click rates before and after some session. If the likelihood ratio of
+        any item reaches a threshold, the agent forgets the clicks on all items and learns again. To
+        notice changes of items outside the list, it shows each item at the top once in ⌊L/p⌋
+        sessions, where p is the share of these forced sessions. The agent detects abrupt changes,
+        such as the end of a bot attack, but neither slow changes nor bots that never stop. The
+        forced sessions always cost regret.
 
     Algorithm:
         ::
@@ -223,41 +226,45 @@ class GLRCascadeKLUCB(CascadeAgent):
                     τ ← t; forget the observations, N and ŵ of all items
 
     Args:
-        n_items: L.
-        n_positions: K.
-        horizon: T, for the defaults of δ and p.
-        n_segments: M, the expected number of stretches without changes; it only sets the default of
-            p.
-        delta: δ in ``(1e-300, 1)``, the confidence; by default 1/T.
-        exploration: p in ``[0, 1]``, the share of forced sessions; by default
-            ``min(1, sqrt(M L log T / T))``; 0 forces none.
-        n_vertices: the largest number of vertices of the convex hulls, two for each item, from
-            which GLR is computed. A hull has about 30 after 10⁵ observations. If it would have more
-            than ``n_vertices``, every second one is removed, which may delay a restart.
-        feedback: as in `CascadeUCB1`.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        horizon: the number of sessions, T, from which the defaults of δ and p are computed.
+        n_segments: the expected number of stretches without changes, M, which only affects the
+            default of p.
+        delta: the confidence parameter δ, in ``(1e-300, 1)``; with a smaller δ, a restart requires
+            more evidence. By default, 1/T.
+        exploration: the share p of forced sessions, in ``[0, 1]``; by default ``min(1, sqrt(M L log
+            T / T))``. With 0, no session is forced.
+        n_vertices: the largest number of vertices of a convex hull from which GLR is computed; each
+            item has two hulls. After 10⁵ observations, a hull has about 30 vertices. When a hull
+            would have more than ``n_vertices``, every second vertex is removed, which may delay a
+            restart.
+        feedback: the positions that count as examined, ``"last_click"`` or ``"first_click"``; see
+            `CascadeUCB1`.
+        seed: the seed of the agent's own random generator.
 
     Attributes:
-        state: contains ``n_restarts``, and ``restart_steps``: after which sessions the agent
-            restarted, for the last 1000 restarts.
+        state: the named tuple of the state. ``state.n_restarts`` is the number of restarts, and
+            ``state.restart_steps`` holds the sessions after which the last 1000 restarts took
+            place.
 
     Raises:
-        ValueError: on a bad horizon, number, delta or share, or an unknown feedback rule.
+        ValueError: an argument is invalid; the message names the argument.
 
     Source: Wang, Zhou, Li, Varshney, Zhao, *Nearly optimal algorithms for piecewise-stationary
     cascading bandits*, arXiv 2019, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ Below a forced item the others follow by index, not at random, which would double the
-           regret of these sessions.
-        2. ⚠ Items are forced to the top in an order that is drawn once, not in the order of their
-           ids.
-        3. ⚠ Items are tested only after all observations of a session are added. All items restart
-           together, at most once a session.
-        4. ⚠ Ties, items not examined yet, several clicks and the exploration term are treated as
-           in `CascadeKLUCB`.
+        1. ⚠ Below a forced item, the other items are sorted by index. In the paper they are in
+           random order, which would double the regret of these sessions.
+        2. ⚠ The agent forces items to the top in an order that it draws once. The paper uses the
+           order of the item ids.
+        3. ⚠ The agent runs the tests only after it has added all observations of a session. All
+           items restart together, at most once per session.
+        4. ⚠ Ties, items that were never examined, sessions with several clicks and the exploration
+           term are treated as in `CascadeKLUCB`.
 
-    Memory: 32 L ``n_vertices`` bytes, whatever the horizon.
+    Memory: 32 L ``n_vertices`` bytes, independent of the horizon.
 
     Example:
         >>> GLRCascadeKLUCB(4, 2, horizon=1000, seed=0).rank(None).shape
@@ -297,8 +304,8 @@ class GLRCascadeKLUCB(CascadeAgent):
         )
 
     def sizes(self) -> dict[str, int]:
-        # A chain of vertices with integer coordinates has few of them: less than the 0.9 n^(2/3)
-        # that differ in slope.
+        # Edges of a hull differ in slope, and the coordinates of its vertices are integers, so a
+        # hull has fewer than 0.9 n^(2/3) vertices.
         most = 8 + math.ceil(self.hyperparameters["horizon"] ** (2 / 3))
         return super().sizes() | {"H": min(self.hyperparameters["n_vertices"], most)}
 

@@ -1,4 +1,6 @@
-"""The cascade agent whose bounds follow the variance of clicks: CascadeUCB-V (Vial et al. 2022)."""
+"""CascadeUCB-V (Vial et al. 2022), a cascade agent whose confidence bounds depend on the variance
+of clicks.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ from .shared_kernels import Feedback, examined_positions, rank_by_index, show
 
 class UCBVState(NamedTuple):
     clicks: Annotated[Ints, "L"]
-    examined: Annotated[Ints, "L"]  # N
+    examined: Annotated[Ints, "L"]  # N, the examinations of each item
     mean: Annotated[Floats, "L", np.inf]  # ŵ; infinite before the first examination
     deviation: Annotated[Floats, "L"]  # sqrt(ŵ (1 - ŵ) / N); 0 before the first examination
     inverse: Annotated[Floats, "L"]  # 1 / N; 0 before the first examination
     indices: Annotated[Floats, "L", np.inf]
-    order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # sessions
+    order: Annotated[Ints, "L", range]  # items, sorted by index
+    t: Annotated[Ints, "1"]  # sessions so far
     variance: float
     bias: float
     feedback: int
@@ -54,19 +56,20 @@ def update_ucbv(state, ranking, clicks):
 
 
 class CascadeUCBV(CascadeAgent):
-    """CascadeUCB-V: show the K items of largest ``ŵ + sqrt(4 ŵ (1 - ŵ) log t / N) + 6 log t / N``,
-    in decreasing order.
+    """CascadeUCB-V: an agent for the cascade model that shows the K items with the largest upper
+    confidence bounds ``ŵ + sqrt(4 ŵ (1 - ŵ) log t / N) + 6 log t / N``.
 
     Idea:
         In the cascade model, a user scans the list from the top, clicks the first attractive item,
-        and leaves. For each item, CascadeUCB-V counts the examinations, N, and keeps the share ŵ of
-        them with a click, as `CascadeUCB1` does. Its upper bounds are those of UCB-V, from
-        Bernstein's inequality: the term that shrinks with the root of N is in proportion to the
-        empirical deviation sqrt(ŵ (1 - ŵ)), which is small where clicks are rare. The paper proves
-        that its regret is minimax optimal up to logarithms, and that agents with bounds of
-        Hoeffding's kind, such as CascadeUCB1, are not. It explores more than CascadeUCB1 where
-        clicks are frequent: the interval of an item without clicks is wider until N > 24 log t.
-        Where users skip positions, unexamined items count as not attractive.
+        and leaves. For each item, CascadeUCB-V counts its examinations, N, and keeps ŵ, the
+        fraction of its examinations with a click, as `CascadeUCB1` does. Its upper bounds are those
+        of UCB-V, which come from Bernstein's inequality: the term with 1 / sqrt(N) is proportional
+        to the empirical standard deviation sqrt(ŵ (1 - ŵ)), which is small if clicks are rare. The
+        paper proves that the regret of CascadeUCB-V is minimax optimal up to logarithms, and that
+        this is not true of agents with bounds from Hoeffding's inequality, such as CascadeUCB1. If
+        clicks are frequent, CascadeUCB-V explores more than CascadeUCB1: its interval for an item
+        without clicks is wider until N > 24 log t. If users skip positions, items that they did not
+        examine count as not attractive.
 
     Algorithm:
         ::
@@ -88,27 +91,29 @@ class CascadeUCBV(CascadeAgent):
                     N(A_t(k)) ← N(A_t(k)) + 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        variance: a ≥ 0, the weight of the empirical variance in the bound.
-        bias: b ≥ 0, the weight of the term that corrects a variance estimated from few clicks.
-        feedback: as in `CascadeUCB1`.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        variance: the weight a of the empirical variance in the bound, at least 0.
+        bias: the weight b of the correction for a variance that is estimated from few clicks, at
+            least 0.
+        feedback: the positions that count as examined, ``"last_click"`` or ``"first_click"``; see
+            `CascadeUCB1`.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on an unknown feedback rule, or a variance or bias that is negative or not a
-            number.
+        ValueError: ``feedback`` is neither ``"last_click"`` nor ``"first_click"``, or ``variance``
+            or ``bias`` is negative or not a number.
 
     Source: Vial, Sanghavi, Shakkottai, Srikant, *Minimax regret for cascading bandits*, NeurIPS
     2022; the index of Audibert, Munos, Szepesvári 2009 (UCB-V). The weights 4 and 6 are those of
     ``casUCBV.py`` in https://github.com/rishabbala/robust-cmab-code.
 
     Deviations from the paper:
-        1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random,
-           so there is no separate initialisation.
-        2. ⚠ Several clicks are read as in `CascadeUCB1`.
-        3. ⚠ The bound is not capped at 1. The authors' code caps it, so all items stay tied until N
-           > 6 log t, which is 55 examinations at t = 10⁴.
+        1. ⚠ Items with equal bounds are ordered uniformly at random. Items that were never examined
+           come first, so the agent needs no separate initialisation.
+        2. ⚠ A session with several clicks is treated as in `CascadeUCB1`.
+        3. ⚠ The bound is not capped at 1. The authors' code caps the bound, so all items stay tied
+           until N > 6 log t, which is 55 examinations at t = 10⁴.
 
     Example:
         >>> CascadeUCBV(4, 2, seed=0).rank(None).shape

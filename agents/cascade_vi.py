@@ -1,4 +1,4 @@
-"""CascadeVI: an optimistic planning agent for stateful users, after CascadingVI (Du, Srikant
+"""CascadeVI, an agent for stateful users that plans optimistically, after CascadingVI (Du, Srikant
 and Chen, ICLR 2024).
 """
 
@@ -19,28 +19,32 @@ from .compiled_agent import StateAgent
 from .shared_kernels import exploration, kl_upper
 
 C = 3.0
-"""The constant c in the level of confidence, log t + c log log t, as in CascadeKL-UCB."""
+"""The constant c of the confidence level log t + c log log t, as in CascadeKL-UCB."""
 REPLAN_FACTOR = 1.01
-"""A new plan is made when the number of sessions has grown by this factor since the last plan."""
+"""The agent makes a new plan when the number of sessions has grown by this factor since its last
+plan.
+"""
 TOLERANCE = 1e-4
-"""The tolerance of value iteration, relative to the largest total reward of a user."""
+"""The tolerance of value iteration, as a fraction of the largest possible total reward from one
+user.
+"""
 
 
 class State(NamedTuple):
-    examined: Annotated[Ints, "S L"]  # N
+    examined: Annotated[Ints, "S L"]  # N, the examinations of each item
     clicks: Annotated[Ints, "S L"]
-    # counts of the next states after a click on each item, and after no click
+    # counts of next states, after a click on each item and after no click
     moves: Annotated[Ints, "S L+1 S"]
-    # state and outcome of the last session; -1 if its next state is already counted
+    # state and outcome of the last session; -1 once its next state is counted
     last: Annotated[Ints, "2", -1]
     t: Annotated[Ints, "1", 1]  # the session, counted from 1
     next_plan: Annotated[Ints, "1", 1]  # the session before which the next plan is made
-    lists: Annotated[Ints, "S K"]  # the list of the plan in each state
+    lists: Annotated[Ints, "S K"]  # the list that the plan shows in each state
     values: Annotated[Floats, "S"]  # V of the plan
     upper: Annotated[Floats, "S L", 1.0]  # the optimistic attraction q
-    worth: Annotated[Floats, "L+1"]  # w; this and the following fields are working memory
+    worth: Annotated[Floats, "L+1"]  # w; working memory, as are the fields below
     labels: Annotated[Ints, "L", range]  # a random order, which breaks ties
-    gain: Annotated[Floats, "L"]  # working memory of `scan`, like the five fields that follow
+    gain: Annotated[Floats, "L"]  # working memory of `scan`, as are the next five fields
     continuation: Annotated[Floats, "L"]
     ratio: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
@@ -54,8 +58,8 @@ class State(NamedTuple):
 
 @kernel
 def optimistic_value(moves, values, best, level, bonus):
-    """Return the optimistic expected value of the next state after an outcome: part of the
-    probability goes to the best state.
+    """Return the expected value of the next state after an outcome, estimated optimistically: part
+    of the probability moves to the best state.
     """
     n, total = 0, 0.0
     for state in range(len(values)):
@@ -69,8 +73,8 @@ def optimistic_value(moves, values, best, level, bonus):
 
 @kernel
 def improve(state, s, best, level):
-    """Write the list that is best under the optimistic estimates in a state, and return its
-    value.
+    """Write the best list for a user's state, by the optimistic estimates, into the plan, and
+    return the value of this list.
     """
     n_items = len(state.labels)
     for outcome in range(n_items + 1):
@@ -98,7 +102,7 @@ def improve(state, s, best, level):
 
 @kernel
 def plan(state, rng):
-    """Run optimistic value iteration, starting from the values of the previous plan."""
+    """Make a new plan by optimistic value iteration, starting from the values of the last plan."""
     n_states, n_items = state.upper.shape
     level = exploration(state.t[0], C)
     for i in range(n_items):
@@ -145,19 +149,20 @@ def update(state, ranking, clicks, user):
 
 
 class CascadeVI(StateAgent):
-    """CascadeVI: learn attractions and transitions of the user's state, and plan the best list of
-    each state optimistically.
+    """CascadeVI: an agent for stateful users that learns attractions and the transitions between
+    users' states, and plans the best list for each state optimistically.
 
     Idea:
         A list can do more than earn a click: it can move the user to a state in which later lists
         earn more, or less. For each state of the user, CascadeVI counts the clicks on each item and
-        the next states after each click or after no click. It plans optimistically: attractions are
-        upper confidence bounds, and a part of each transition probability, larger with fewer
-        observations, goes to the best state. For each state, value iteration then finds the ordered
-        list that earns most over all sessions of the user, not only in the current one. This
-        optimism makes the agent try unknown items and transitions, and fades as data arrive. It
-        must observe the state, requires the mean number of sessions of users and the click rewards,
-        and with S states its S² (L + 1) transition counts fill slowly.
+        the next states after each click or after no click. It plans optimistically: it uses upper
+        confidence bounds as attractions, and moves a part of each transition probability to the
+        best state; this part is larger if there are fewer observations. For each state, value
+        iteration then finds the ordered list that earns most over all remaining sessions of the
+        user, not only in the current session. Optimism makes the agent try unknown items and
+        transitions, and fades as observations accumulate. CascadeVI must observe the user's state,
+        and it requires the mean number of sessions per user and the click rewards. With S states,
+        its S² (L + 1) transition counts fill slowly.
 
     Algorithm:
         ::
@@ -187,32 +192,35 @@ class CascadeVI(StateAgent):
                 if the user stays: observe the next state s', moves(s, o, s') += 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        n_states: S, the number of states; ``make_agent`` fills it in, and also the next two
-            arguments.
-        mean_sessions: H, the mean number of sessions of a user, or their fixed number.
-        click_rewards: ``(S, L)`` r, the reward of a click on each item in each state.
-        bonus: at least 0, the weight of optimism in transitions; with 0, the agent trusts the
-            counts from the first observation on.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        n_states: the number of states of a user, S. ``make_agent`` fills in this argument and the
+            next two.
+        mean_sessions: the mean number of sessions of a user, H; or the number of sessions, if it is
+            fixed.
+        click_rewards: ``(S, L)`` the reward r for a click on each item in each state.
+        bonus: the weight of optimism about transitions, at least 0. With 0, the agent trusts the
+            transition counts from the first observation on.
+        seed: the seed of the agent's own random generator.
 
     Attributes:
-        state: contains ``values``, V of the current plan, and ``lists``, its list in each state.
+        state: the named tuple of the state. ``state.values`` holds the values V of the current
+            plan, and ``state.lists`` the list that the plan shows in each state.
 
     Raises:
-        ValueError: a bad argument; the message names it.
+        ValueError: an argument is invalid; the message names the argument.
 
     Source: after CascadingVI of Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
 
     Deviations from the paper:
-        1. ⚠ Attractions have KL-UCB bounds with CascadeKL-UCB's level, and not those of Bernstein's
-           inequality. The optimism of transitions is a share of the weight, and not a bonus.
-           All constants are ours: the level, ``bonus``, and a new plan after 1.01 times as many
-           sessions.
-        2. ⚠ Exactly K items are shown. Users leave with a fixed probability, so one plan is valid
-           for all sessions.
-        3. ⚠ Ties are broken by a random order drawn for each plan.
+        1. ⚠ The bounds of attractions are KL-UCB bounds with the confidence level of CascadeKL-UCB;
+           the paper uses Bernstein's inequality. Optimism about transitions moves a part of the
+           probability to the best state; the paper adds a bonus. We chose all constants: the
+           confidence level, ``bonus``, and the factor 1.01 by which the number of sessions grows
+           between two plans.
+        2. ⚠ Every list has exactly K items. The plan assumes that users leave with a fixed
+           probability, so it does not depend on the number of the session.
+        3. ⚠ Each plan draws a random order of the items, which breaks ties.
 
     Example:
         >>> rewards = [[1] * 4] * 2

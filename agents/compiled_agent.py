@@ -1,5 +1,6 @@
-"""`CompiledAgent`, the base class of agents that consist of two kernels and a named tuple of
-arrays; `ContextualAgent`, with features; and `StateAgent`, with the state of a user.
+"""Base classes of compiled agents: `CompiledAgent`, for agents that consist of two kernels and a
+named tuple of arrays; `ContextualAgent`, for agents that read the features of candidates; and
+`StateAgent`, for agents that read the state of a user.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ from .agent import Agent, EnvTraits, Seed
 from .saving import load_agent, save_agent
 
 LARGEST_FEATURE = 1e6
-"""The largest value of a feature. Norms should be at most 1: if values are very large, their sums
-of squares lose small values to rounding.
+"""The largest allowed absolute value of a feature. Scale features so that the norm of each
+candidate is at most 1: in sums of squares, rounding errors of very large values would hide small
+values.
 """
 
 
 class CompiledAgent(Agent):
     """Base class of agents that consist of two compiled kernels, such as the published algorithms.
 
-    A subclass sets
+    A subclass defines
 
     - ``rank_kernel(state, rng, ranking)``, which writes the list into ``ranking``;
     - ``update_kernel(state, ranking, clicks)``, which learns from the clicks;
@@ -43,39 +45,42 @@ class CompiledAgent(Agent):
       `clickgym.core.state`); a field without a declaration starts with the hyper-parameter of the
       same name, or with the value that `first_values` returns for it;
     - a constructor ``(n_items, n_positions, *, ..., seed=None)``, which checks the hyper-parameters
-      and passes them by name to ``super().__init__(n_items, n_positions, seed, ...)``.
+      and passes them as keyword arguments to ``super().__init__(n_items, n_positions, seed, ...)``.
 
-    The compiled loop of the runner calls the same kernels, so both engines give the same lists bit
-    for bit. Compiled kernels do not notice an index out of range: use `check_agent`, or set
-    ``NUMBA_BOUNDSCHECK=1`` in the environment.
+    The compiled loop of the runner calls the same kernels, so both engines produce exactly the same
+    lists. Compiled kernels do not detect an index out of range. To find such errors, use
+    `check_agent`, or set the environment variable ``NUMBA_BOUNDSCHECK=1``.
 
     Attributes:
-        state: the named tuple of arrays, which change in place, and constants.
-        rng: the agent's own generator.
-        hyperparameters: the hyper-parameters by name.
-        ranking: ``(K,)`` the list that `rank` returned last; after `update`, its first entry is -1.
+        state: the named tuple of the state: arrays, which change in place, and constants.
+        rng: the agent's own random generator.
+        hyperparameters: the hyper-parameters, in a mapping from names to values.
+        ranking: ``(K,)`` the list that `rank` returned last. After `update`, the first entry is -1,
+            because no list is waiting for clicks.
     """
 
     paper: ClassVar[str]
-    """A short reference to the paper of the algorithm."""
+    """A short reference to the paper that describes the algorithm."""
     click_models: ClassVar[str] = "any"
-    """The click models for which the algorithm was made."""
+    """The click models for which the algorithm was designed."""
 
     state_type: ClassVar[Any]
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
     kernels_suffice: ClassVar[bool] = True
-    """Whether the kernels do everything that the agent does. If a class overrides `rank`, `update`
-    or `leave`, or overrides `observed_arrays` without its own ``observes``, its agents run in
-    Python, unless the class also sets ``kernels_suffice = True``.
+    """Whether the kernels alone can run the agent. If a class overrides `rank`, `update` or
+    `leave`, or overrides `observed_arrays` without defining ``observes``, its agents run in Python,
+    unless the class also sets ``kernels_suffice = True``.
     """
 
     growing: ClassVar[frozenset[str]] = frozenset()
-    """Names of the state arrays that grow: `make_room` replaces them by longer ones."""
-    session: ClassVar[tuple[str, ...]] = ("ranking",)
-    """Names of the arrays of the current session, which are saved together with the state's
+    """The names of the state arrays that grow during a run. `make_room` replaces them with longer
     arrays.
+    """
+    session: ClassVar[tuple[str, ...]] = ("ranking",)
+    """The names of the attributes that hold arrays of the current session. `save` writes them
+    together with the arrays of the state.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -104,12 +109,12 @@ class CompiledAgent(Agent):
     # ------------------------------------------------------ methods that a subclass may override
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes by the letters in the shapes of the state."""
+        """Return a mapping from the letters in the shapes of the state's fields to sizes."""
         return {"L": self.n_items, "K": self.n_positions}
 
     def first_values(self) -> dict[str, Any]:
-        """Return the initial values of fields that are not hyper-parameters and do not declare an
-        initial value.
+        """Return the initial values of the state's fields that are not hyper-parameters and do not
+        declare an initial value.
         """
         return {}
 
@@ -124,15 +129,16 @@ class CompiledAgent(Agent):
         return state
 
     def make_room(self, n_sessions: int) -> None:
-        """Enlarge the growing arrays before the next sessions, because kernels allocate no memory.
+        """Enlarge the growing arrays for the next sessions. Kernels cannot do so, because they do
+        not allocate memory.
 
         Args:
-            n_sessions: the largest number of sessions before the next call.
+            n_sessions: the largest number of sessions before the next call of this method.
         """
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the state by field."""
+        """The state's arrays, in a mapping from field names."""
         fields = self.state._asdict()
         return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
 
@@ -141,7 +147,7 @@ class CompiledAgent(Agent):
     def engine_in(self, env: EnvTraits, engine: str) -> str:
         obstacle = env.obstacle
         if not self.kernels_suffice:
-            obstacle = f"{type(self).__name__} overrides a method in Python"
+            obstacle = f"{type(self).__name__} overrides a method in plain Python"
         if engine == "compiled" and obstacle:
             raise ValueError(
                 f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {obstacle}; "
@@ -152,15 +158,15 @@ class CompiledAgent(Agent):
     # --------------------------------------------------------------------------------- the sessions
 
     def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        """Check the observation and return the arrays of it that the kernels read."""
+        """Check an observation, and return the arrays in it that the kernels read."""
         return ()
 
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
-        """Choose the list to show, as `Agent.rank`.
+        """Choose the list to show in the next session.
 
         Args:
-            observation: the last observation of the environment; only agents that require features
-                or a state read it.
+            observation: the last observation of the environment. Only agents that require features
+                or a state read this argument.
 
         Returns:
             ``(K,)`` distinct item ids, the top of the list first.
@@ -176,17 +182,18 @@ class CompiledAgent(Agent):
     def update(
         self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0
     ) -> None:
-        """Learn from the clicks on a list.
+        """Learn from the clicks on the last list.
 
         Args:
             observation: the observation that was passed to `rank` for this list.
-            ranking: ``(K,)`` the list that was shown, which is the last list from `rank`.
+            ranking: ``(K,)`` the list that was shown. It must be the list that `rank` returned
+                last.
             clicks: ``(K,)`` 0 or 1 for each position.
-            reward: unused.
+            reward: the reward of the session; unused.
 
         Raises:
-            ValueError: bad clicks, or a list other than the last one. The agent then learns
-                nothing.
+            ValueError: a click is neither 0 nor 1, or the list is not the one that `rank` returned
+                last. The agent then learns nothing.
         """
         self._clicks[:] = check_clicks(clicks, self.n_positions)
         observed = self.observed_arrays(observation)
@@ -194,24 +201,24 @@ class CompiledAgent(Agent):
         if not (has_list and _are_equal(ranking, self.ranking)):
             no_list = "no list is waiting for clicks; call rank before each update"
             expected = (
-                f"the last call of rank returned {short_repr(self.ranking)}"
+                f"the last list from rank is {short_repr(self.ranking)}; pass that list"
                 if has_list
                 else no_list
             )
-            raise ValueError(f"update got the list {short_repr(ranking)}, but {expected}")
+            raise ValueError(f"ranking is {short_repr(ranking)}, but {expected}")
         self._repeated(self.update_kernel, self.state, self.ranking, self._clicks, *observed)
         self.ranking[0], self.has_played = -1, True
 
     def best(self) -> NDArray[np.int64]:
-        """Return the list that the agent would show without exploration, by its current estimates.
+        """Return the list that is best by the agent's current estimates, without exploration.
         Calling this method does not change the agent.
 
         Returns:
-            ``(K,)`` distinct item ids, the top of the list first. Items with equal estimates are in
-            the order of their ids; the estimate of an item that was never observed is 0.
+            ``(K,)`` distinct item ids, the top of the list first. Items with equal estimates are
+            sorted by id. An item that was never observed has the estimate 0.
 
         Raises:
-            ValueError: the agent has no such list.
+            ValueError: the agent does not define a best list.
 
         Example:
             >>> from clickgym.agents import EpsilonGreedy
@@ -221,13 +228,13 @@ class CompiledAgent(Agent):
             >>> bool(agent.best()[0] == ranking[1])
             True
         """
-        raise ValueError(f"{type(self).__name__} has no best list: its class defines none")
+        raise ValueError(f"{type(self).__name__} has no best list: its class does not define best")
 
     def _best_by(
         self, estimates: NDArray[np.float64], positions: Any = slice(None)
     ) -> NDArray[np.int64]:
-        """Return the list of the K largest estimates, the k-th largest at the k-th of
-        ``positions``.
+        """Return the list of the items with the K largest estimates. The item with the k-th largest
+        estimate is at position ``positions[k]``, counted from 0; by default, at position k.
         """
         ranking = np.empty(self.n_positions, np.int64)
         ranking[positions] = np.argsort(-estimates, kind="stable")[: self.n_positions]
@@ -236,13 +243,15 @@ class CompiledAgent(Agent):
     # --------------------------------------------------------------------------- saving and loading
 
     def save(self, path: str | Path | BinaryIO) -> None:
-        """Write the agent to an ``.npz`` file of arrays and JSON, atomically, at any time of a run.
+        """Save the agent to an ``.npz`` file of arrays and JSON, at any time in a run. Writing is
+        atomic.
 
         Args:
-            path: the file; or a binary file that is open for writing, such as ``io.BytesIO()``.
+            path: the path of the file, or a binary file object that is open for writing, such as
+                ``io.BytesIO()``.
 
         Raises:
-            TypeError: ``path`` is neither.
+            TypeError: ``path`` is neither a path nor a binary file object.
             OSError: the file cannot be written.
         """
         save_agent(self, path)
@@ -250,18 +259,18 @@ class CompiledAgent(Agent):
     @classmethod
     def load(cls, path: str | Path | BinaryIO) -> Self:
         """Load an agent of this class from a file that `save` wrote. The agent continues exactly
-        where it was saved.
+        from where it was saved.
 
         Args:
-            path: the file; or a binary file that is open for reading, such as
+            path: the path of the file, or a binary file object that is open for reading, such as
                 ``io.BytesIO(content)``.
 
         Returns:
-            The agent.
+            The loaded agent.
 
         Raises:
-            ValueError: the file is not a saved agent, is of another version, or holds an agent of
-                another class.
+            ValueError: the file is not a saved agent, was written by an incompatible version of
+                clickgym, or holds an agent of another class.
         """
         return load_agent(cls, path)
 
@@ -271,18 +280,19 @@ class CompiledAgent(Agent):
 
 
 class ContextualAgent(CompiledAgent):
-    """Base class of compiled agents that rank candidates by features, which change in every
-    session.
+    """Base class of compiled agents that rank candidates by their features. The candidates change
+    in every session.
 
     The kernels are ``rank_kernel(state, rng, ranking, features)`` and ``update_kernel(state,
-    ranking, clicks, features)``; ``features`` is the ``(L, d)`` array of the session's candidates;
-    row i is item i of this session. An observation is a mapping with ``"features"``.
+    ranking, clicks, features)``; ``features`` is the ``(L, d)`` array of the session's candidates,
+    in which row i describes item i of this session. An observation is a mapping with the key
+    ``"features"``.
     """
 
     observes = ("features",)
 
     weights: ClassVar[str] = "theta"
-    """Name of the state array with the weights of the features."""
+    """The name of the state array that holds the weights of the features."""
 
     def __init__(
         self,
@@ -310,14 +320,15 @@ class ContextualAgent(CompiledAgent):
         return (self._features,)
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]
-        """Return the order of candidates by the current estimates, without exploration. Calling
-        this method does not change the agent.
+        """Return the order of candidates by the agent's current estimates, without exploration.
+        Calling this method does not change the agent.
 
         Args:
             features: ``(n, d)`` the features of any number of candidates.
 
         Returns:
-            ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
+            ``(n,)`` the row numbers of the candidates, the largest score first. Candidates with
+            equal scores keep their order.
         """
         rows = check_features(features, (None, self.n_features))
         return np.argsort(-weighted_sums(rows, getattr(self.state, self.weights)), kind="stable")
@@ -327,14 +338,14 @@ class StateAgent(CompiledAgent):
     """Base class of compiled agents that observe the state of stateful users.
 
     The kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking,
-    clicks, user)``; ``user`` is a ``(3,)`` int64 array: the user's state; 1 in the first session of
-    a user, otherwise 0; and the number of sessions left if it is fixed, otherwise -1. An
-    observation is a mapping with ``"state"``.
+    clicks, user)``; ``user`` is a ``(3,)`` int64 array. Its entries are the user's state; 1 in the
+    first session of a user, otherwise 0; and the number of sessions that the user has left if that
+    number is fixed, otherwise -1. An observation is a mapping with the key ``"state"``.
     """
 
     observes = ("state",)
     session = ("ranking", "user")
-    kernels_suffice = True  # the methods below keep ``user``, which the compiled loop reads itself
+    kernels_suffice = True  # the compiled loop itself tracks ``user``, as the methods below do
 
     def __init__(
         self,
@@ -358,7 +369,9 @@ class StateAgent(CompiledAgent):
         return (self.user,)
 
     def update(self, *arguments: Any, **keywords: Any) -> None:
-        """As `CompiledAgent.update`."""
+        """Learn from the clicks on the last list; the arguments are those of
+        `CompiledAgent.update`.
+        """
         super().update(*arguments, **keywords)
         self.user[1] = 0
 
@@ -373,24 +386,26 @@ class StateAgent(CompiledAgent):
 
 
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the clicks per session, or 0 before the first session."""
+    """Return the number of clicks per session for each item, or 0 for an item without sessions."""
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
 def observed_value(agent: Agent, observation: Any, key: str) -> Any:
-    """Return the entry of an observation that an agent requires."""
+    """Return the entry ``key`` of an observation; a ValueError tells the user to pass an
+    observation that has this entry.
+    """
     if not isinstance(observation, Mapping) or key not in observation:
         name = type(agent).__name__
         raise ValueError(
-            f"{name} requires an observation with {key!r}, got {short_repr(observation)}; "
-            "pass the observation that reset or step of the environment returned"
+            f"observation is {short_repr(observation)}, but {name} requires a dict with {key!r}; "
+            "pass the observation that the environment's reset or step returned"
         )
     return observation[key]
 
 
 def check_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
-    """Return features as an array of the given shape, whose numbers are finite and small enough to
-    be squared.
+    """Return features as an array of floats, after checking its shape and that every number is
+    finite and at most `LARGEST_FEATURE` in absolute value.
     """
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return as_numbers(
@@ -399,7 +414,7 @@ def check_features(features: Any, shape: tuple[int | None, int | None]) -> NDArr
 
 
 def check_clicks(clicks: ArrayLike, n_positions: int) -> NDArray[np.int8]:
-    """Return clicks of 0 and 1 as an array."""
+    """Return clicks as an array, after checking that there is a 0 or 1 for each position."""
     array = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
     is_row = array.shape == (n_positions,) and array.dtype.kind in "biuf"
     if is_row and set(array.tolist()) <= {0, 1}:
@@ -411,5 +426,5 @@ def check_clicks(clicks: ArrayLike, n_positions: int) -> NDArray[np.int8]:
 
 def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:
     if type(ranking) is np.ndarray:
-        return ranking.tolist() == other.tolist()  # faster for few elements
+        return ranking.tolist() == other.tolist()  # faster than NumPy for a few elements
     return np.array_equal(ranking, other)

@@ -1,17 +1,18 @@
-"""⚠ A second implementation of `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB` for `LARGE` items or
-more. The agents' own kernels compute an index for each item. For `LARGE` items this takes up to
-four times as long as the kernels here, and for ten thousand items a hundred times as long.
+"""⚠ A second implementation of `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB`, for `LARGE` items or
+more. The agents' own kernels compute an index for each item. With `LARGE` items, they take up to
+four times as long as the kernels in this module; with ten thousand items, a hundred times as long.
 
-If you change the index, the feedback or the initial counts of one of these agents, make the same
-change here. A subclass with its own kernels or initial values, or with a hyper-parameter that
-`READ` does not name, keeps an index for each item.
+If you change the index, the feedback rule or the initial counts of one of these agents, make the
+same change in this module. A subclass with its own kernels or initial values, or with a
+hyper-parameter that is not in `READ`, does not use this module.
 
-The index of an item depends only on its clicks c, its examinations N and the session. A large
-catalogue has few different pairs (N, c), so all items with equal counts form one class and share
-one index. The items stand in `order` class by class, by N and then by c, so that an item whose
-counts have grown passes only the classes between its old and its new one. Lists have the same
-distribution as with the agent's own kernels: the largest indices in decreasing order, ties
-uniformly at random, also between classes. Only the individual draws differ.
+The index of an item depends only on its clicks c, its examinations N and the number of the session.
+In a large catalogue, many items have the same pair (N, c); all items with equal counts form one
+class and share one index. `order` holds the items class by class, and the classes are sorted by N
+and then by c. When the counts of an item grow, it therefore moves only past the classes between its
+old and its new class. The distribution of the lists is the same as with the agent's own kernels:
+the items with the largest indices, in decreasing order, with ties broken uniformly at random, also
+between classes. Only individual random draws differ.
 """
 
 from __future__ import annotations
@@ -27,30 +28,32 @@ from .compiled_agent import CompiledAgent
 from .shared_kernels import choose_largest, examined_positions, exploration, kl_upper, sort_by_index
 
 LARGE = 1000
-"""The number of items from which classes are faster than an index for each item."""
+"""The number of items from which computing an index for each class is faster than computing one for
+each item.
+"""
 READ = {"feedback", "c", "position_order"}
-"""The hyper-parameters that the kernels here read."""
+"""The hyper-parameters that the kernels in this module read."""
 
 
 class ClassState(NamedTuple):
     clicks: Annotated[Ints, "L"]
-    examined: Annotated[Ints, "L"]  # N
-    order: Annotated[Ints, "L", range]  # items, class by class
-    place: Annotated[Ints, "L", range]  # of each item in `order`
-    start: Annotated[Ints, "L+2"]  # of each class in `order`, then L
+    examined: Annotated[Ints, "L"]  # N, the examinations of each item
+    order: Annotated[Ints, "L", range]  # the items, class by class
+    place: Annotated[Ints, "L", range]  # the place of each item in `order`
+    start: Annotated[Ints, "L+2"]  # the first place of each class in `order`, then L
     n_classes: Annotated[Ints, "1", 1]
-    indices: Annotated[Floats, "L"]  # of each class
-    top: Annotated[Ints, "L", range]  # working memory: the classes of largest index
-    taken: Annotated[Ints, "L"]  # working memory: items chosen from each of `top`
-    t: Annotated[Ints, "1"]  # sessions
+    indices: Annotated[Floats, "L"]  # the index of each class
+    top: Annotated[Ints, "L", range]  # working memory: the classes with the largest indices
+    taken: Annotated[Ints, "L"]  # working memory: how many items of each class in `top` are chosen
+    t: Annotated[Ints, "1"]  # sessions so far
     positions: Annotated[Ints, "K", range]  # the position of the k-th largest index
     feedback: int
-    c: float  # of the exploration term; negative: the bound of UCB1
+    c: float  # the constant of the KL-UCB level; negative: use the UCB1 index
 
 
 @kernel
 def exchange(state, place, other):
-    """Exchange the items at two places."""
+    """Exchange the items at two places of ``state.order``."""
     a, b = state.order[place], state.order[other]
     state.order[place], state.order[other] = b, a
     state.place[b], state.place[a] = place, other
@@ -77,7 +80,7 @@ def rank_classes(state, rng, ranking):
     compute_indices(state)
     index, top = state.indices[: state.n_classes[0]], state.top
     n = min(len(index), len(ranking))
-    if choose_largest(index, top, n):  # a class that is left out may be drawn, too
+    if choose_largest(index, top, n):  # the last class in `top` ties with one outside
         n = len(index)
         for b in range(n):
             top[b] = b
@@ -105,7 +108,7 @@ def rank_classes(state, rng, ranking):
 
 @kernel
 def class_at(state, place):
-    """Return the class that holds a place, by bisection."""
+    """Return the class of the item at a place of ``state.order``, found by bisection."""
     low, high = 0, state.n_classes[0]
     while high - low > 1:
         middle = (low + high) // 2
@@ -115,8 +118,8 @@ def class_at(state, place):
 
 @kernel
 def order_of_counts(state, item, other):
-    """Compare two items by their examinations, then by their clicks: return -1 if ``other`` has
-    more, 0 if they are equal, 1 if ``item`` has more.
+    """Compare two items by their examinations, then by their clicks. Return -1 if ``other`` has
+    more, 0 if both have equal counts, and 1 if ``item`` has more.
     """
     more = state.examined[item] - state.examined[other]
     return np.sign(more if more != 0 else state.clicks[item] - state.clicks[other])
@@ -124,12 +127,12 @@ def order_of_counts(state, item, other):
 
 @kernel
 def move_up(state, item, click):
-    """Count an examination of an item, and move it to the class of its new counts."""
+    """Count an examination of an item, and move the item to the class of its new counts."""
     start, b = state.start, class_at(state, state.place[item])
     old = b
     state.examined[item] += 1
     state.clicks[item] += click
-    # The item is the last of class b, as long as the next class has smaller counts than it.
+    # Keep the item last in class b, and move it on while the next class has smaller counts.
     exchange(state, state.place[item], start[b + 1] - 1)
     while (
         b + 1 < state.n_classes[0] and order_of_counts(state, state.order[start[b + 1]], item) < 0
@@ -158,9 +161,9 @@ def update_classes(state, ranking, clicks):
 
 
 class IndexAgent(CompiledAgent):
-    """Base class of agents that keep classes of items when there are `LARGE` items or more. A
-    subclass with other kernels, other initial values or further hyper-parameters keeps an index for
-    each item.
+    """Base class of index agents that, with `LARGE` items or more, compute an index for each class
+    of items with equal counts. A subclass with its own kernels, its own initial values or other
+    hyper-parameters computes an index for each item.
     """
 
     def _has_classes(self) -> bool:
@@ -172,7 +175,7 @@ class IndexAgent(CompiledAgent):
     def _first_state(self) -> Any:
         if self._has_classes():
             kernels = {"rank_kernel": rank_classes, "update_kernel": update_classes}
-            vars(self).update(kernels, state_type=ClassState)  # of the agent, not its class
+            vars(self).update(kernels, state_type=ClassState)  # set on the agent, not on its class
         return super()._first_state()
 
     def first_values(self) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""DBGD (Yue and Joachims 2009): dueling bandit gradient descent on a linear score."""
+"""DBGD (Yue and Joachims 2009), an agent that learns a linear score by dueling bandit gradient
+descent.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,17 @@ from .compiled_agent import ContextualAgent
 from .shared_kernels import rank_by_draw
 
 NO_TEAM = -1
-"""The team of a candidate at the top that both rankers put at the same position."""
+"""The team of a candidate that both rankers put at the same position at the top of their lists."""
 
 
 class State(NamedTuple):
-    weights: Annotated[Floats, "d"]  # w
+    weights: Annotated[Floats, "d"]  # w, the weights of the features
     direction: Annotated[Floats, "d"]  # u, the direction of the last list
     scores: Annotated[Floats, "2 L"]  # wᵀx of the ranker, (w + δu)ᵀx of its challenger
-    orders: Annotated[Ints, "2 L", range]  # the list of each
-    places: Annotated[Ints, "2"]  # where each looks for its next candidate
-    # who chose the candidate at each position: 0 the ranker, 1 its challenger, or NO_TEAM
+    orders: Annotated[Ints, "2 L", range]  # the list of each ranker
+    places: Annotated[Ints, "2"]  # where each ranker looks for its next candidate
+    # the team that chose the candidate at each position: 0 for the ranker, 1 for its challenger, or
+    # NO_TEAM
     teams: Annotated[Ints, "K", NO_TEAM]
     delta: float  # δ
     gamma: float  # γ
@@ -31,7 +34,7 @@ class State(NamedTuple):
 
 @kernel
 def draw_direction(direction, rng):
-    """Draw a vector of length 1, uniformly."""
+    """Draw a direction uniformly: write a random vector of length 1."""
     for j in range(len(direction)):
         direction[j] = rng.standard_normal()
     length = math.sqrt(weighted_sum(direction, direction))
@@ -41,7 +44,7 @@ def draw_direction(direction, rng):
 
 @kernel
 def is_among(item, ranking, n_shown):
-    for k in range(n_shown):  # noqa: SIM110 (numba compiles no generators)
+    for k in range(n_shown):  # noqa: SIM110 (numba cannot compile generators)
         if ranking[k] == item:
             return True
     return False
@@ -49,8 +52,9 @@ def is_among(item, ranking, n_shown):
 
 @kernel
 def interleave(state, rng, ranking):
-    """Interleave both lists. Below their common first items, the lists take turns: each chooses its
-    best remaining candidate, and a fair coin decides which list goes first in each round of two.
+    """Interleave the lists of the ranker and its challenger by team draft. Below the items that
+    both lists share at the top, each ranker in turn picks its best remaining candidate; in each
+    round of two picks, a fair coin decides who picks first.
     """
     orders, teams, k = state.orders, state.teams, 0
     while k < len(ranking) and orders[0, k] == orders[1, k]:
@@ -81,7 +85,7 @@ def rank(state, rng, ranking, features):
 
 @kernel
 def update(state, ranking, clicks, features):
-    lead = 0  # clicks of the challenger minus those of the ranker
+    lead = 0  # the challenger's clicks minus the ranker's clicks
     for k in range(len(ranking)):
         if clicks[k] == 1 and state.teams[k] != NO_TEAM:
             lead += 2 * state.teams[k] - 1
@@ -91,18 +95,18 @@ def update(state, ranking, clicks, features):
 
 
 class DBGD(ContextualAgent):
-    """DBGD: compare a linear ranker with a slightly different one in every session, and step
-    towards it if it wins.
+    """DBGD: an agent that compares its linear ranker with a slightly different challenger in every
+    session, and moves towards the challenger if the challenger gets more clicks.
 
     Idea:
-        Clicks show more reliably which of two rankings is better than how good a single ranking is.
-        DBGD (dueling bandit gradient descent) keeps the weights of a linear score. In every session
-        it draws a direction at random, and makes a challenger by a step of the weights in this
-        direction. The user sees both rankings interleaved. If the challenger's candidates get more
-        clicks, the weights move a little in its direction; on average this follows the gradient of
-        the probability to win. It needs no click model. It learns slowly, because with many
-        features most random directions carry little information. It is the baseline of online
-        learning to rank.
+        Clicks show which of two rankings is better more reliably than they show how good a single
+        ranking is. DBGD (dueling bandit gradient descent) keeps the weights of a linear score. In
+        every session it draws a random direction and creates a challenger, whose weights lie one
+        step in this direction. The user sees the two rankings interleaved in one list. If the
+        challenger's candidates get more clicks, the weights move a little in its direction; on
+        average, this follows the gradient of the probability that a challenger wins. DBGD needs no
+        click model. It learns slowly, because with many features most random directions carry
+        little information. DBGD is the standard baseline in online learning to rank.
 
     Algorithm:
         ::
@@ -121,28 +125,30 @@ class DBGD(ContextualAgent):
                     w += γu
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        delta: δ > 0, the step to the challenger.
-        gamma: γ > 0, the step of the weights after a win. Only γ/δ matters, because w starts at 0
-            and lists do not depend on the scale of w. So the scale of features does not matter.
-        seed: seeds the agent's own generator.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        delta: the distance δ > 0 between the weights of the ranker and the challenger.
+        gamma: the distance γ > 0 by which the weights w move after the challenger wins. Only the
+            ratio γ/δ matters, because w starts at 0 and lists do not depend on the scale of w. For
+            the same reason, the scale of the features does not matter.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a step that is not positive.
+        ValueError: ``delta`` or ``gamma`` is not positive.
 
     Source: Yue, Joachims, *Interactively optimizing information retrieval systems as a dueling
         bandits problem*, ICML 2009, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ The paper takes any comparison of two rankers. Here it is one session with a list made
-           by team draft (Radlinski, Kurup, Joachims, *How does clickthrough data reflect retrieval
-           quality?*, CIKM 2008), usual in later experiments. Clicks on what both lists have in
-           common at the top count for neither, and a tie changes nothing.
+        1. ⚠ The paper allows any comparison of two rankers. Here a comparison is one session with a
+           list from team-draft interleaving (Radlinski, Kurup, Joachims, *How does clickthrough
+           data reflect retrieval quality?*, CIKM 2008), as is usual in later experiments. Clicks on
+           the candidates that both lists share at the top count for neither ranker, and after a tie
+           the weights stay the same.
         2. The weights are not projected to a bounded set.
-        3. ⚠ δ = 1 and γ = 0.01 are usual in later experiments. Candidates with equal scores are in
-           random order, drawn anew for each list.
+        3. ⚠ The defaults δ = 1 and γ = 0.01 are usual in later experiments. Each list orders
+           candidates with equal scores at random.
 
     Example:
         >>> features = [[0.1], [0.2], [0.3], [0.4], [0.5]]

@@ -1,5 +1,5 @@
-"""GRAB (Gauthier et al. 2021): unimodal bandits that explore only lists near the best list so
-far.
+"""GRAB (Gauthier et al. 2021), a unimodal bandit that explores only the neighbours of the best list
+so far.
 """
 
 from __future__ import annotations
@@ -18,39 +18,40 @@ from .assignment import ROUNDING, assign, margin
 from .leaders import LeaderAgent, find_leader, level_of
 from .shared_kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 
-TIE = 1e-10  # sums of indices this close are equal
-NOTHING, ENTROPY, INDEX = 0, 1, 2  # the cached values of a pair
+TIE = 1e-10  # sums of indices that differ by less than this count as equal
+NOTHING, ENTROPY, INDEX = 0, 1, 2  # which values of a pair (item, position) are cached
 
 
 class State(NamedTuple):
-    clicks: Annotated[Ints, "L K"]  # on each item at each position
-    shown: Annotated[Ints, "L K"]  # n
+    clicks: Annotated[Ints, "L K"]  # clicks on each item at each position
+    shown: Annotated[Ints, "L K"]  # n, the displays of each item at each position
     mean: Annotated[Floats, "L K"]  # ρ̂; 0 if never shown
-    upper: Annotated[Floats, "L K", 1.0]  # the last solution u; 1 if never shown
+    upper: Annotated[Floats, "L K", 1.0]  # the cached index u; 1 if never shown
     minus_entropy: Annotated[Floats, "L K"]  # ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
-    # which of these are up to date with the mean: none, the entropy, or both
+    # which cached values of a pair are up to date: none, the entropy, or both entropy and index
     known: Annotated[NDArray[np.int8], "L K"]
     leader: Annotated[Ints, "K", -1]  # a, the item at each position
     place_of: Annotated[Ints, "L", -1]  # the position of each item in the leader, or -1
-    # These certify the leader without a new solution: it was ahead by `ahead` when its means were
-    # `before`, and since then the margin has shrunk by at most the losses of the leader's means and
-    # the gains of the others.
+    # With these fields, the agent can prove that the leader is still the best list, without solving
+    # the assignment problem again: when the means were `before`, the leader was ahead by `ahead`.
+    # Since then, the margin has shrunk by at most the decreases of the leader's means plus the
+    # increases of other items' means (`won`).
     ahead: Annotated[Floats, "1", -np.inf]
     before: Annotated[Floats, "L K"]
     won: Annotated[Floats, "K"]
-    # The count of each leader, see `leaders.py`.
+    # How often each leader was chosen: see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C K"]
     counts: Annotated[Ints, "C"]
     n_leaders: Annotated[Ints, "1"]
-    leader_number: Annotated[Ints, "1"]  # the number of the leader
+    leader_number: Annotated[Ints, "1"]  # the current leader's row in `leaders`
     gamma: int  # γ
-    log_horizon: float  # log T; negative without a horizon
+    log_horizon: float  # log T; negative if no horizon was given
     # Working memory.
     items: Annotated[Ints, "L", range]
     positions: Annotated[Ints, "K", range]  # π
     value: Annotated[Floats, "K"]
-    gain: Annotated[Floats, "N"]  # of each neighbour: its sum of indices minus that of the leader
-    change: Annotated[Ints, "N 2"]  # of each neighbour: a position, and its new item
+    gain: Annotated[Floats, "N"]  # a neighbour's sum of indices minus the leader's
+    change: Annotated[Ints, "N 2"]  # a position of each neighbour, and its new item
     potential: Annotated[Floats, "3 L+1"]
     path: Annotated[Ints, "3 L+1"]
     detour: Annotated[Floats, "K+1 K+1"]
@@ -58,7 +59,7 @@ class State(NamedTuple):
 
 @kernel
 def is_certain(state):
-    """Whether the leader is certainly the only list with the largest sum of means."""
+    """Return whether the leader is certainly the only list with the largest sum of means."""
     nearer = ROUNDING
     for k in range(len(state.leader)):
         item = state.leader[k]
@@ -77,8 +78,8 @@ def measure_margin(state):
 
 @kernel
 def choose_leader(state, rng):
-    """Write the list with the largest sum of means; ties are broken by a random order of the
-    items.
+    """Choose as leader the list with the largest sum of means. A random order of the items breaks
+    ties.
     """
     if state.leader[0] >= 0:
         measure_margin(state)
@@ -96,7 +97,9 @@ def choose_leader(state, rng):
 
 @kernel
 def kl_upper_near(p, minus_entropy, bound, q):
-    """Return `kl_upper`, to about 1e-12, by Newton's method from a nearby value."""
+    """Return ``kl_upper(p, bound)``, with an error of about 1e-12, by Newton's method from a nearby
+    value q.
+    """
     if 0.0 < p < 1.0 and bound > 0.0:
         for _ in range(4):
             if not p < q < 1.0:
@@ -116,7 +119,9 @@ def kl_upper_near(p, minus_entropy, bound, q):
 
 @kernel
 def index(state, item, k, level):
-    """Return the KL-UCB index u of an item at a position."""
+    """Return the KL-UCB index u of an item at position k, computing it only if the cached value is
+    out of date.
+    """
     n = state.shown[item, k]
     if level == np.inf:
         return 1.0
@@ -126,15 +131,15 @@ def index(state, item, k, level):
         state.upper[item, k] = kl_upper_near(
             state.mean[item, k], state.minus_entropy[item, k], level / n, state.upper[item, k]
         )
-        # otherwise the level changes in every session
+        # without a horizon, the level changes in every session
         state.known[item, k] = INDEX if state.log_horizon >= 0.0 else ENTROPY
     return state.upper[item, k]
 
 
 @kernel
 def add_swap(state, n, k, other, level):
-    """Add the neighbour in which two positions of the leader exchange their items; return the new
-    number of neighbours.
+    """Add the neighbour in which positions k and ``other`` of the leader exchange their items, and
+    return the new number of neighbours.
     """
     item, moved = state.leader[k], state.leader[other]
     after = index(state, moved, k, level) + index(state, item, other, level)
@@ -145,8 +150,8 @@ def add_swap(state, n, k, other, level):
 
 @kernel
 def add_replacements(state, n, k, level):
-    """Add the neighbours in which position k shows an item outside the leader; return the new
-    number of neighbours.
+    """Add the neighbours in which an item from outside the leader replaces the item at position k,
+    and return the new number of neighbours.
     """
     for item in range(len(state.place_of)):
         if state.place_of[item] < 0:
@@ -158,7 +163,9 @@ def add_replacements(state, n, k, level):
 
 @kernel
 def add_neighbours(state, rng, level):
-    """Add all neighbours of the leader; return their number."""
+    """List all neighbours of the leader in ``state.gain`` and ``state.change``, and return their
+    number.
+    """
     n_positions, n = len(state.leader), 0
     for k in range(n_positions):
         state.value[k] = state.mean[state.leader[k], k]
@@ -172,8 +179,8 @@ def add_neighbours(state, rng, level):
 
 @kernel
 def choose_change(state, rng, n):
-    """Return the neighbour with the largest sum of indices, or -1 if the leader has the largest;
-    ties are broken at random.
+    """Return the number of the neighbour with the largest sum of indices, or -1 if the leader's sum
+    is the largest. Ties are broken at random.
     """
     largest = 0.0
     for i in range(n):
@@ -193,7 +200,7 @@ def rank(state, rng, ranking):
         choose_leader(state, rng)
     for k in range(len(ranking)):
         ranking[k] = state.leader[k]
-    times = state.counts[state.leader_number[0]]  # before this session
+    times = state.counts[state.leader_number[0]]  # how often the leader was chosen before
     state.counts[state.leader_number[0]] += 1
     if times % state.gamma == 0:
         return
@@ -218,19 +225,19 @@ def update(state, ranking, clicks):
 
 
 class GRAB(LeaderAgent):
-    """GRAB: show the list with the largest estimated clicks, or a neighbour of this list whose
-    indices are larger.
+    """GRAB: an agent for the position-based model that shows the list with the most estimated
+    clicks, or a neighbour of this list with larger upper confidence bounds.
 
     Idea:
         GRAB is made for the position-based model, where users examine each position with a fixed
-        probability, which the agent does not know. It keeps the mean clicks ρ of each item at each
-        position, and its leader is the list with the largest sum of these means. Its neighbours
-        exchange two items whose positions are adjacent in the order of the leader's means, or
-        replace the item at the position of the least mean. It shows the leader or neighbour with
-        the largest sum of KL-UCB indices (upper confidence bounds), and every γ-th time the leader
-        itself. The expected clicks are unimodal: each list except the best has a better neighbour,
-        so L - 1 neighbours are enough to reach the best list. It learns L K separate numbers, which
-        takes longer than learning one attraction for each item.
+        probability, which the agent does not know. GRAB keeps the mean number of clicks ρ of each
+        item at each position, and its *leader* is the list with the largest sum of these means. A
+        neighbour of the leader exchanges two items whose positions are adjacent in the order of the
+        leader's means, or replaces the item with the smallest mean. GRAB shows the leader or
+        neighbour with the largest sum of KL-UCB indices (upper confidence bounds), and every γ-th
+        time the leader itself. The expected clicks are unimodal: each list except the best one has
+        a better neighbour, so L - 1 neighbours are enough to reach the best list. GRAB learns L K
+        separate numbers, which takes longer than learning one attraction for each item.
 
     Algorithm:
         ::
@@ -256,30 +263,33 @@ class GRAB(LeaderAgent):
                     n(R_t(k), k) ← n(R_t(k), k) + 1; ρ(R_t(k), k) ← the mean of the clicks there
 
     Args:
-        n_items: L.
-        n_positions: K.
-        horizon: T, whose log is the level of the indices; by default the level is ``log s + 3 log
-            log s``, where s counts the sessions of this leader.
-        gamma: γ ≥ 1; the leader itself is shown every γ-th time; by default L - 1. The authors also
-            ran 10 and L - K.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        horizon: the number of sessions, T; the confidence level of the indices is then log T. By
+            default, the level is ``log s + 3 log log s``, where s counts the sessions in which the
+            current leader was chosen.
+        gamma: the agent shows the leader itself every γ-th time that the leader is chosen, γ ≥ 1.
+            By default, L - 1; the authors also ran 10 and L - K.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a bad horizon or gamma.
+        ValueError: ``horizon`` or ``gamma`` is invalid.
 
     Source: Gauthier, Gaudel, Fromont, Lompo, *Parametric graph for unimodal ranking bandit*, ICML
         2021, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ A random order of the items breaks ties between leaders (sums of means within 1e-12);
-           an item with exactly the same advantage at two positions goes to the first. Ties between
-           lists (sums of indices within 1e-10) and positions are broken uniformly at random; the
-           leader stays a candidate.
-        2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
-        3. ⚠ Without a horizon the level is that of UniRank, infinite for s = 1 and 2.
+        1. ⚠ A random order of the items breaks ties between possible leaders (sums of means that
+           differ by at most 1e-12); an item with exactly the same advantage at two positions gets
+           the first of them. Ties between the leader and its neighbours (sums of indices that
+           differ by at most 1e-10), and ties between the means of positions, are broken uniformly
+           at random.
+        2. ⚠ An item that was never shown at a position has the mean 0 there, and the index 1.
+        3. ⚠ Without a horizon, the confidence level is that of UniRank, which is infinite for s = 1
+           and 2.
 
-    Memory: 9 L K numbers, and a table of past leaders with 4 K + 8 bytes for each. Before sessions
-        are played, the table gets room for a new leader in each of them.
+    Memory: 9 L K numbers, and a table of past leaders with 4 K + 8 bytes for each leader. Before
+    each chunk of sessions, the table grows so that every session could add a new leader.
 
     Example:
         >>> GRAB(4, 2, horizon=1000, seed=0).rank(None).shape

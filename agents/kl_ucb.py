@@ -1,10 +1,12 @@
-"""KL-UCB for lists: CascadeKL-UCB (Kveton et al. 2015) and dcmKL-UCB (Katariya et al. 2016).
+"""Agents with KL-UCB indices: CascadeKL-UCB (Kveton et al. 2015) and dcmKL-UCB (Katariya et al.
+2016).
 
 The index of an item with c clicks in N examinations, ŵ = c / N, is the root q > ŵ of ``N KL(ŵ, q) =
-b``. It changes little from session to session, so Newton's method starts from the last index, and
-one step is enough in most sessions. Two results may differ by rounding although the counts are
-equal. Therefore indices closer than `CLOSE` are computed again by `kl_upper`, which depends only on
-the counts and on b: the lists and the ties are those of the definition.
+b``. The index changes little from session to session, so Newton's method starts from the last
+index, and one step is enough in most sessions. For two items with equal counts, the results may
+differ by rounding. Indices that differ by less than `CLOSE` are therefore computed again with
+`kl_upper`, whose result depends only on the counts and on b. Lists and ties are then exactly those
+of the definition.
 """
 
 from __future__ import annotations
@@ -35,40 +37,42 @@ from .shared_kernels import (
     sort_by_index,
 )
 
-C = 3.0  # c in the papers' exploration term, log t + c log log t
+C = 3.0  # c in the papers' confidence level, log t + c log log t
 STEP = 1e-5
-"""Newton's method stops after a step below this share of (q - ŵ) (1 - q): the error is below STEP²
-/ 8.
+"""Newton's method stops after a step that is smaller than this fraction of (q - ŵ) (1 - q). The
+error is then below STEP² / 8.
 """
 CLOSE = 1e-10
-"""Indices that differ by more than this value, several times the error of both, are certainly in
-the order of the definition.
+"""Two indices that differ by more than this value are certainly in the correct order. The value is
+several times the sum of their errors.
 """
 
 
 class KLUCBState(NamedTuple):
     clicks: Annotated[Ints, "L"]
-    examined: Annotated[Ints, "L"]  # N
+    examined: Annotated[Ints, "L"]  # N, the examinations of each item
     peak: Annotated[Floats, "L"]  # c log(c/N) + (N-c) log((N-c)/N), the log-likelihood at ŵ
     indices: Annotated[Floats, "L", np.inf]
-    order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # sessions
+    order: Annotated[Ints, "L", range]  # items, sorted by index
+    t: Annotated[Ints, "1"]  # sessions so far
     positions: Annotated[Ints, "K", range]  # the position of the k-th largest index
     feedback: int
-    c: float  # of the exploration term
+    c: float  # the constant of the confidence level
 
 
 @kernel
 def solve_index(state, item, bound):
-    """Compute the index by its definition: the largest q with N KL(ŵ, q) ≤ b; infinite if N = 0."""
+    """Return an item's index by its definition: the largest q with N KL(ŵ, q) ≤ b, or infinity if N
+    = 0.
+    """
     n = state.examined[item]
     return kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
 
 
 @kernel
 def refine_index(state, item, bound):
-    """Compute the index by Newton's method from its last value, or by `solve_index` if that does
-    not converge.
+    """Return an item's index by Newton's method from the last index, or by `solve_index` if
+    Newton's method does not converge.
 
     f(q)  = N KL(ŵ, q) - b = peak - c log q - (N - c) log(1 - q) - b
     f'(q) = N (q - ŵ) / (q (1 - q))
@@ -90,13 +94,14 @@ def refine_index(state, item, bound):
 
 @kernel
 def solve_close(state, bound, count):
-    """Compute the indices again in runs of close indices that begin among the first ``count``
-    items, once for each pair of counts.
+    """Compute indices again by `solve_index` where neighbours in the sorted order are closer than
+    `CLOSE`, in all runs of close indices that begin among the first ``count`` items. Items with
+    equal counts share one result.
     """
-    is_solved = False  # whether the index of the previous item is computed again
+    is_solved = False  # whether the index of the previous item was computed again
     for k in range(1, len(state.order)):
         above, item = state.order[k - 1], state.order[k]
-        is_seen = state.indices[item] < np.inf  # otherwise all indices above are infinite, too
+        is_seen = state.indices[item] < np.inf  # if infinite, all indices above are, too
         if is_seen and state.indices[above] - state.indices[item] >= CLOSE:
             if k >= count:
                 break
@@ -142,25 +147,26 @@ def update_klucb(state, ranking, clicks):
 
 @kernel
 def forget_klucb(state, item):
-    """Forget the clicks on an item."""
+    """Forget the clicks and examinations of an item."""
     state.clicks[item], state.examined[item], state.peak[item] = 0, 0, 0.0
     state.indices[item] = np.inf
 
 
 class CascadeKLUCB(IndexAgent, CascadeAgent):
-    """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in
-    decreasing order.
+    """CascadeKL-UCB: an agent for the cascade model that shows the K items with the largest KL-UCB
+    indices ``kl_upper(ŵ, (log t + c log log t) / N)``.
 
     Idea:
         In the cascade model, a user scans the list from the top, clicks the first attractive item,
         and leaves. Items above the click were examined and not attractive, and so were all items of
-        a session without a click. For each item, CascadeKL-UCB counts the examinations, N, and
-        keeps the share ŵ of them with a click. It shows the K items with the largest index: the
-        highest attraction that N and ŵ do not rule out, measured by the Kullback-Leibler
-        divergence. For rare clicks this interval is much narrower than that of `CascadeUCB1`, and
-        the paper's regret bound nearly matches the lower bound of the cascade model. If users skip
-        positions, as in the position-based model, items at low positions look less attractive than
-        they are, and the list may stay wrong forever.
+        a session without a click. For each item, CascadeKL-UCB counts its examinations, N, and
+        keeps ŵ, the fraction of its examinations with a click. It shows the K items with the
+        largest indices. The index of an item is the highest attraction that N and ŵ do not rule
+        out, measured by the Kullback-Leibler divergence. If clicks are rare, this confidence bound
+        is much tighter than that of `CascadeUCB1`, and the paper's regret bound nearly matches the
+        lower bound for the cascade model. If users skip positions, as in the position-based model,
+        items at low positions look less attractive than they are, and the agent may show a wrong
+        list forever.
 
     Algorithm:
         ::
@@ -181,26 +187,30 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
                     N(A_t(k)) ← N(A_t(k)) + 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        feedback: as in `CascadeUCB1`.
-        c: ≥ 0, the constant of the level. The paper uses 3. With 0 the level is log t, as in the
-            code that the BatchRank paper compares with.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        feedback: the positions that count as examined, ``"last_click"`` or ``"first_click"``; see
+            `CascadeUCB1`.
+        c: the constant c of the confidence level log t + c log log t, at least 0. The paper uses 3.
+            With 0, the level is log t, as in the code with which the BatchRank paper compares.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on an unknown feedback rule, or a bad c.
+        ValueError: ``feedback`` is neither ``"last_click"`` nor ``"first_click"``, or ``c`` is
+            negative or not a number.
 
     Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade
     model*, ICML 2015, Algorithm 1 with eq. 6.
 
     Deviations from the paper:
-        1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.
-        2. ⚠ Several clicks are read as in `CascadeUCB1`.
-        3. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
-        4. ⚠ Nothing is known at the start, N = 0. The paper starts with N = 1: it observes each
-           item once before the first list (w_0), which no session shows.
-        5. Many items with equal counts share an index, as in `CascadeUCB1`.
+        1. ⚠ Items with equal indices are ordered uniformly at random. Items that were never
+           examined come first, also in random order.
+        2. ⚠ A session with several clicks is treated as in `CascadeUCB1`.
+        3. The exploration term ``log t + c log log t`` is replaced by 0 if it is negative, and at t
+           = 1.
+        4. ⚠ The agent starts without observations, N = 0. The paper starts with N = 1: before the
+           first list, it observes each item once (w_0), although no session shows these items.
+        5. From 1,000 items on, items with equal counts share one index, as in `CascadeUCB1`.
 
     Example:
         >>> CascadeKLUCB(4, 2, seed=0).rank(None).shape
@@ -225,7 +235,7 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
 
 
 def check_position_order(position_order: Any, n_positions: int) -> NDArray[np.int64]:
-    """Return the checked order of the positions."""
+    """Return an order of the positions as an array, after checking that it is a permutation."""
     check_count("n_positions", n_positions)
     try:
         return check_ranking(position_order, n_positions, n_positions)
@@ -236,22 +246,23 @@ def check_position_order(position_order: Any, n_positions: int) -> NDArray[np.in
 
 
 class DCMKLUCB(IndexAgent):
-    """dcmKL-UCB: put the items of largest KL-UCB index at the positions where a click most likely
-    ends a session.
+    """dcmKL-UCB: an agent for the dependent click model that shows the items with the largest
+    KL-UCB indices, the best ones at the positions where a click is most likely to end the session.
 
     Idea:
         In the dependent click model, users scan from the top, may click several items, and after a
         click stop with a probability that depends on the position. The clicks do not show whether a
-        user looked below the last one, so dcmKL-UCB counts positions down to it, or all if there is
-        no click. It keeps for each item the number N of these observations and the share ŵ of them
-        with a click, and computes the KL-UCB index of `CascadeKLUCB`. A session earns a reward if
-        the user ends satisfied, so the best items belong to the positions where a click most likely
-        ends the session. The item of the k-th largest index takes the position of the k-th largest
-        termination probability, of which only the order must be known. If this order is from top to
-        bottom, as for the real queries of this package and in all click models but the DCM,
-        dcmKL-UCB shows the same lists as `CascadeKLUCB`. It ignores the positions below the last
-        click, and its estimates are slightly biased because the last counted position was always
-        clicked. Under other click models it fails like the cascade agents.
+        user looked below the last click, so dcmKL-UCB counts the positions down to the last click
+        as observed, or all positions if there is no click. For each item, it keeps the number N of
+        these observations and ŵ, the fraction of them with a click, and computes the KL-UCB index
+        of `CascadeKLUCB`. A session earns a reward if the user leaves satisfied, so the best items
+        belong at the positions where a click is most likely to end the session. The item with the
+        k-th largest index gets the position with the k-th largest termination probability; the
+        agent must know only the order of these probabilities. If this order is from top to bottom,
+        as for the real queries in clickgym and in all click models except the DCM, dcmKL-UCB shows
+        the same lists as `CascadeKLUCB`. It ignores the positions below the last click, and its
+        estimates are slightly biased, because the last observed position was always clicked. Under
+        other click models, it fails in the same way as the cascade agents.
 
     Algorithm:
         ::
@@ -272,28 +283,34 @@ class DCMKLUCB(IndexAgent):
                     N(A_t(k)) ← N(A_t(k)) + 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        position_order: ``(K,)`` positions, starting with the position where a click most likely
-            ends the session; ``make_agent`` fills it in if users follow the DCM. By default,
-            positions go from top to bottom.
-        c: as in `CascadeKLUCB`.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        position_order: ``(K,)`` the positions, counted from 0 and sorted by decreasing probability
+            that a click there ends the session. ``make_agent`` fills in this order if users follow
+            the DCM. By default, positions go from top to bottom.
+        c: the constant c of the confidence level log t + c log log t, at least 0; see
+            `CascadeKLUCB`.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: if position_order is not a permutation of the positions, or on a bad c.
+        ValueError: ``position_order`` is not a permutation of the positions, or ``c`` is negative
+            or not a number.
 
     Source: Katariya, Kveton, Szepesvári, Wen, *DCM bandits: learning to rank with multiple clicks*,
         ICML 2016, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ Ties, and items not observed yet (which rank first), are ordered uniformly at random.
-        2. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
-        3. ⚠ Nothing is known at the start, as in `CascadeKLUCB`; the paper starts with N = 1.
-        4. ⚠ The paper's reward is whether the user leaves satisfied, ``reward="satisfaction"``. If
-           the reward is the number of clicks, as by default in ``DCMRank-v0``, this order may earn
-           less than the order from top to bottom, because a satisfied user does not click below.
-        5. Many items with equal counts share an index, as in `CascadeUCB1`.
+        1. ⚠ Items with equal indices are ordered uniformly at random. Items that were never
+           observed come first, also in random order.
+        2. The exploration term ``log t + c log log t`` is replaced by 0 if it is negative, and at t
+           = 1.
+        3. ⚠ The agent starts without observations, as `CascadeKLUCB` does; the paper starts with N
+           = 1.
+        4. ⚠ The paper's reward is 1 if the user leaves satisfied (``reward="satisfaction"``). If
+           the reward is the number of clicks, the default in ``DCMRank-v0``, the paper's order of
+           positions may earn less than the order from top to bottom, because a satisfied user
+           clicks no lower position.
+        5. From 1,000 items on, items with equal counts share one index, as in `CascadeUCB1`.
 
     Example:
         >>> DCMKLUCB(4, 2, position_order=[1, 0], seed=0).rank(None).shape

@@ -1,4 +1,6 @@
-"""The table that counts how often each leader (a tuple of items) was chosen."""
+"""The table that counts how often each leader was chosen. A leader is the list or partition that an
+agent currently thinks is best, stored as a tuple of integers.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ FEW = 64
 
 @kernel
 def is_leader(state, number, leader):
-    """Whether the leader with the given number consists of these integers."""
-    for i in range(len(leader)):  # noqa: SIM110 (numba compiles no generators)
+    """Return whether the leader in row ``number`` of the table equals ``leader``."""
+    for i in range(len(leader)):  # noqa: SIM110 (numba cannot compile generators)
         if state.leaders[number, i] != leader[i]:
             return False
     return True
@@ -25,8 +27,8 @@ def is_leader(state, number, leader):
 
 @kernel
 def find_leader(state, leader):
-    """Return the number of a leader, which is given as ``(n,)`` integers; a new leader gets the
-    next number. The search starts with the latest leader.
+    """Return the row of a leader, given as ``(n,)`` integers, in the table; a new leader gets the
+    next free row. The search starts with the newest leader.
     """
     number = state.n_leaders[0] - 1
     while number >= 0 and not is_leader(state, number, leader):
@@ -41,8 +43,8 @@ def find_leader(state, leader):
 
 @kernel
 def level_of(state, s):
-    """Return the level of confidence in the s-th session of a leader: log T, or ``log s + 3 log log
-    s`` without a horizon.
+    """Return the confidence level in the s-th session of a leader: log T with a horizon, otherwise
+    ``log s + 3 log log s``, which is infinite for s below 3.
     """
     if state.log_horizon >= 0.0:
         return state.log_horizon
@@ -52,9 +54,10 @@ def level_of(state, s):
 class LeaderAgent(CompiledAgent):
     """Base class of the agents that count how often each leader was chosen.
 
-    The state has the fields ``leaders (C, n)``, with n integers for each leader, ``counts (C,)``
-    (how often each was chosen) and ``n_leaders (1,)``. Before a chunk of sessions C grows to hold a
-    new leader for each session, which affects only the memory: 4 n + 8 bytes for each of C leaders.
+    The state has the fields ``leaders`` ``(C, n)``, with n integers for each leader; ``counts``
+    ``(C,)``, how often each leader was chosen; and ``n_leaders`` ``(1,)``. Before each chunk of
+    sessions, the capacity C grows so that every session could add a new leader. C affects only the
+    memory: 4 n + 8 bytes for each of the C rows.
     """
 
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "counts"})
@@ -63,7 +66,7 @@ class LeaderAgent(CompiledAgent):
         return super().sizes() | {"C": FEW}
 
     def make_room(self, n_sessions: int) -> None:
-        """Enlarge the table, if necessary, to hold a new leader for each of the next sessions."""
+        """Enlarge the table, if necessary, so that each of the next sessions can add a leader."""
         least = int(self.state.n_leaders[0]) + check_count("n_sessions", n_sessions, 0)
         capacity = len(self.state.counts)
         if least <= capacity:

@@ -1,10 +1,11 @@
-"""Agents that learn a linear attraction from features by ridge regression (He et al. 2020 and their
-baselines).
+"""Agents that learn attraction as a linear function of a candidate's features, by ridge regression:
+UBM-LinUCB (He et al. 2020), the baselines of that paper, and linear Thompson sampling.
 
-All keep ``A = λI + Σ u uᵀ`` and ``b = Σ u c`` over samples ``u = w x``, the features x of a shown
-candidate times the weight w of its position, with its click c; ``θ = A⁻¹b`` estimates the
-attraction ``θᵀx``. The LinUCB agents show the candidates of largest ``θᵀx + α_t sqrt(xᵀA⁻¹x)``, the
-k-th largest at position k, and differ only in the positions that are samples and in their weights:
+Each agent keeps ``A = λI + Σ u uᵀ`` and ``b = Σ u c``. A sample ``u = w x`` is the features x of a
+shown candidate, multiplied by the weight w of its position, and c is its click. ``θ = A⁻¹b``
+estimates the weights of the features, so a candidate's estimated attraction is ``θᵀx``. The LinUCB
+agents show the candidates with the largest ``θᵀx + α_t sqrt(xᵀA⁻¹x)``, the k-th largest at position
+k. They differ only in which positions give samples, and in the weights of the samples:
 
 | agent | samples | weight |
 |---|---|---|
@@ -14,7 +15,8 @@ k-th largest at position k, and differ only in the positions that are samples an
 | `DCMLinUCB` | down to the last click (all without a click) | 1 |
 | `PBMLinUCB` | all positions | ``κ_k`` |
 
-Letters: L candidates in a session, K positions, d features, t the session, counted from 1.
+In all formulas, L is the number of candidates in a session, K the number of positions, d the number
+of features, and t the number of the session, counted from 1.
 """
 
 from __future__ import annotations
@@ -37,39 +39,43 @@ from .position_based import check_examination
 from .ridge import add_sample, multiply, refresh, solve_upper
 from .shared_kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 
-ALL_POSITIONS = 2  # besides FIRST_CLICK and LAST_CLICK
-# indices closer than this are ties that differ by rounding, for example at the start, when θ = 0
+ALL_POSITIONS = 2  # a third feedback rule besides FIRST_CLICK and LAST_CLICK
+# indices that differ by less than this count as equal; their difference may be due to rounding, for
+# example at the start, when θ = 0
 TIE = 1e-10
-# a smaller λ would be lost to rounding in A, which could then be singular
+# with a smaller λ, rounding could make A singular
 LEAST_RIDGE = 1e-6
-# sessions between two factorisations, which remove the rounding errors of the rank-one updates
+# the number of sessions after which A is factorised again, to remove the rounding errors of the
+# rank-one updates
 REFRESH = 100
 
 
 class LinearState(NamedTuple):
-    """State of a ridge regression by which candidates are ranked."""
+    """The state of the ridge regression that estimates the attraction of candidates."""
 
     gram: Floats  # (d, d) A
     inverse: Floats  # (d, d) A⁻¹
     moment: Annotated[Floats, "d"]  # b
     theta: Annotated[Floats, "d"]  # θ = A⁻¹b
-    t: Annotated[Ints, "1"]  # sessions
+    t: Annotated[Ints, "1"]  # sessions so far
     factor: Annotated[Floats, "d d"]  # working memory: the Cholesky factor of A
     vector: Annotated[Floats, "d"]  # working memory
     indices: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
-    feedback: int  # the positions that are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
+    feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
     ridge: float  # λ
-    # (K, K) weight of a sample, by position and last click above it (from 1; 0: none)
+    # (K, K) the weight of a sample, by its position and by the position of the last click above it,
+    # which is counted from 1; 0 if there is none
     weights: Floats
-    phi: float  # φ', the largest sum of squared weights of a session
-    exploration: float  # α (negative: α_t of the theory), or the scale of the posterior
+    phi: float  # φ', the largest sum of squared weights in a session
+    exploration: float  # alpha; negative: use α_t. For LinearTS, the posterior's factor
 
 
 @kernel
 def show_largest(index, order, rng, ranking):
-    """Write the candidates with the largest indices, in decreasing order. Each position shows a
-    random one of the candidates within `TIE` of the best.
+    """Write the candidates with the largest indices into the list, in decreasing order. Each
+    position gets a random candidate among those whose index is within `TIE` of the largest
+    remaining index.
     """
     n_items = len(index)
     for a in range(n_items):
@@ -92,7 +98,7 @@ def show_largest(index, order, rng, ranking):
 
 @kernel
 def upper_bound(state, x, radius):
-    """``θᵀx + radius sqrt(xᵀA⁻¹x)``"""
+    """Return the upper confidence bound of an attraction, ``θᵀx + radius sqrt(xᵀA⁻¹x)``."""
     multiply(state.inverse, x, state.vector)
     variance = max(weighted_sum(state.vector, x), 0.0)
     return weighted_sum(state.theta, x) + radius * math.sqrt(variance)
@@ -100,7 +106,9 @@ def upper_bound(state, x, radius):
 
 @kernel
 def confidence(state, n_positions):
-    """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ d)``, or the argument ``alpha``."""
+    """Return the confidence radius: the argument ``alpha``, or by default ``α_t = sqrt(d ln(1 + φ'
+    t / (d λ)) + 2 ln(t K)) + sqrt(λ d)``.
+    """
     if state.exploration >= 0.0:
         return state.exploration
     d, t = len(state.theta), state.t[0] + 1
@@ -118,7 +126,7 @@ def rank_optimistic(state, rng, ranking, features):
 
 @kernel
 def rank_by_posterior(state, rng, ranking, features):
-    # If A = F Fᵀ and z is standard normal, F⁻ᵀz has the covariance A⁻¹.
+    # If A = F Fᵀ and z is standard normal, the covariance of F⁻ᵀz is A⁻¹.
     sample = state.vector
     for i in range(len(sample)):
         sample[i] = rng.standard_normal()
@@ -151,13 +159,13 @@ def update_ridge(state, ranking, clicks, features):
 
 
 def squares_of(weights: NDArray[np.float64]) -> float:
-    """Return φ', the largest sum of squared weights of a session."""
+    """Return φ', the sum of squared sample weights in a session with clicks at all positions."""
     return float(np.sum(weights.diagonal() ** 2))
 
 
 class RidgeAgent(ContextualAgent):
-    """Base class of the linear agents, which differ in their samples, in the weights of the
-    samples, and in p_a.
+    """Base class of the linear agents. They differ in which positions give samples, in the weights
+    of the samples, and in the score p_a by which they sort candidates.
 
     Algorithm:
         ::
@@ -177,7 +185,8 @@ class RidgeAgent(ContextualAgent):
                     A += w_k² x xᵀ
                     b += w_k c_k x
 
-    A subclass sets the last sample e by ``feedback``, and the weights w_k by ``_weights``.
+    The attribute ``feedback`` of a subclass determines the position e of the last sample, and its
+    method ``_weights`` the weights w_k.
     """
 
     click_models = "any, with linear attraction"
@@ -204,7 +213,9 @@ class RidgeAgent(ContextualAgent):
         )
 
     def _weights(self) -> NDArray[np.float64]:
-        """Return the ``(K, K)`` weights of samples by position and last click above it."""
+        """Return the ``(K, K)`` sample weights, by position and by the position of the last click
+        above it.
+        """
         return np.ones((self.n_positions, self.n_positions))
 
     def first_values(self) -> dict[str, Any]:
@@ -224,20 +235,20 @@ class RidgeAgent(ContextualAgent):
 
 
 def warn_of_rises(examination: NDArray[np.float64]) -> None:
-    """Warn if the examination of a position is more likely than that of the position above."""
+    """Warn if users are more likely to examine some position than the position above it."""
     rises = np.flatnonzero(np.diff(examination) > 0)
     if len(rises):
         k = int(rises[0])
         warnings.warn(
             f"examination before any click rises from {examination[k]:g} at position {k} to "
-            f"{examination[k + 1]:g} at position {k + 1}; the agent always shows the k-th "
-            "best candidate at position k, so its lists are not the best lists for such users",
+            f"{examination[k + 1]:g} at position {k + 1}; the agent always shows better "
+            "candidates at higher positions, so its lists are not the best lists for such users",
             stacklevel=3,
         )
 
 
 class UBMLinUCB(RidgeAgent):
-    """UBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the user
+    """UBM-LinUCB: a LinUCB agent that weights samples by the examination probabilities of the user
     browsing model.
 
     Idea:
@@ -247,10 +258,10 @@ class UBMLinUCB(RidgeAgent):
         UBM-LinUCB requires these probabilities, and its ridge regression models the click at
         position k as ``w_{k,k'}`` times a linear function of the candidate's features. It shows the
         candidates with the largest upper confidence bounds, the largest on top. A missing click at
-        a rarely examined position changes the estimate little, and through the features each click
-        carries information about candidates that were never shown. It fails if the probabilities
-        are wrong or if attraction is not linear in the features, and its default confidence bound
-        explores for very long.
+        a rarely examined position changes the estimates little. Because candidates share features,
+        each click also carries information about candidates that were never shown. UBM-LinUCB fails
+        if the probabilities are wrong or if attraction is not linear in the features. With its
+        default confidence bound, it explores for a very long time.
 
     Algorithm:
         that of `RidgeAgent`, where
@@ -263,35 +274,40 @@ class UBMLinUCB(RidgeAgent):
             e = K
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`. Row k
-            (from 0) is the position. Column 0 means that there was no click yet, column j that the
-            last click was at the j-th position (counted from 1). ``make_agent`` fills them in.
-        alpha: replaces ``α_t``; by default the theory's ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) +
-            sqrt(λd)``, ``φ'_w = Σ_k w_{k,k-1}²``, which explores for very long.
-        ridge: λ ≥ 1e-6; by default ``max(1, φ'_w)``.
-        seed: seeds the agent's own generator.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        examination: ``(K, K)`` the known examination probabilities w, in the form of
+            `UserBrowsingModel`. Row k belongs to position k, counted from 0. Column 0 holds the
+            probabilities if there was no click above, and column j those if the last click above
+            was at the j-th position, counted from 1. ``make_agent`` fills in these probabilities.
+        alpha: a constant to use in place of the confidence radius ``α_t``, at least 0. By default,
+            ``α_t = sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) + sqrt(λd)`` with ``φ'_w = Σ_k
+            w_{k,k-1}²``, as in the paper's theory; with this radius, the agent explores for a very
+            long time.
+        ridge: the strength of the regularisation, λ ≥ 1e-6; by default ``max(1, φ'_w)``.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on weights of a wrong shape or outside ``[0, 1]``, a negative alpha, or a ridge
-            below 1e-6.
+        ValueError: ``examination`` has a wrong shape or a number outside ``[0, 1]``, ``alpha`` is
+            negative, or ``ridge`` is below 1e-6.
 
     Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale
     online mobile recommendation*, RecSys 2020, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ λ defaults to ``max(1, φ'_w)``: Theorem 3 requires ``λ ≥ φ'_w ≥ 1``, the experiments
-           have ``φ'_w``.
-        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random: at the start
-           all candidates of the same norm are ties.
-        3. ⚠ The list is optimal for ``any_click`` only if ``w_{k,0}`` does not increase with k, as
-           the paper assumes; for other weights the constructor warns. For ``clicks``, sorting by
-           attraction may be suboptimal in any UBM, and regret may stay linear.
-        4. α_t is that of Algorithm 1, which has the session t where Theorem 3 has the horizon T.
-           The bound β of ``‖θ‖²`` is d, as in the experiments.
-        5. The inverse is updated by rank one, and computed anew every 100 sessions.
+        1. ⚠ The default of λ is ``max(1, φ'_w)``. In the paper, Theorem 3 requires ``λ ≥ φ'_w ≥
+           1``, and the experiments use ``φ'_w``.
+        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random. At the start,
+           all candidates with the same norm are tied.
+        3. ⚠ For the reward ``any_click``, sorting candidates by attraction is optimal only if
+           ``w_{k,0}`` does not increase with k. The paper assumes so, and the constructor warns
+           about other weights. For the reward ``clicks``, sorting by attraction may be suboptimal
+           in any UBM, and regret may grow linearly forever.
+        4. The formula of α_t is that of Algorithm 1, with the session t in place of the horizon T
+           of Theorem 3. The bound β of ``‖θ‖²`` is d, as in the paper's experiments.
+        5. The inverse A⁻¹ is updated by rank-one updates, and computed again from A every 100
+           sessions.
 
     Example:
         >>> examination = [[1.0, 0.0], [0.5, 0.8]]
@@ -335,14 +351,14 @@ class UBMLinUCB(RidgeAgent):
 
 
 class C2UCB(RidgeAgent):
-    """C²UCB: LinUCB for lists, which counts every shown candidate as examined.
+    """C²UCB: a LinUCB agent for lists that counts every shown candidate as examined.
 
     Idea:
         C²UCB assumes that users examine the whole list, so a shown candidate without a click counts
         as rejected. It keeps one ridge regression of clicks on the features of candidates. All K
         positions of every list are samples of this regression, with equal weight. It shows the K
-        candidates with the largest upper confidence bounds of attraction, the largest on top. It
-        uses everything that a session shows, and its estimates are correct if users do read whole
+        candidates with the largest upper confidence bounds of attraction, the largest on top. C²UCB
+        uses the feedback at every position, and its estimates are correct if users do read whole
         lists. If users examine lower positions less often, candidates there look less attractive
         than they are, and therefore stay at lower positions.
 
@@ -355,24 +371,25 @@ class C2UCB(RidgeAgent):
             e = K
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        alpha: replaces ``α_t``; by default as in `UBMLinUCB`, with ``φ' = K``.
-        ridge: λ ≥ 1e-6; by default K.
-        seed: seeds the agent's own generator.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        alpha: a constant to use in place of the confidence radius ``α_t``, at least 0. By default,
+            ``α_t`` follows the formula of `UBMLinUCB`, with ``φ' = K``.
+        ridge: the strength of the regularisation, λ ≥ 1e-6; by default K.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a negative alpha or a ridge below 1e-6.
+        ValueError: ``alpha`` is negative, or ``ridge`` is below 1e-6.
 
     Source: Qin, Chen, Zhu, *Contextual combinatorial bandit and its application on diversified
     online recommendation*, SDM 2014; compared with in He, An, Li, Chen, Guo, Li, Wang, *Contextual
     user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
-        1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ only in
-           their samples.
-        2. ⚠ Ties are broken as in `UBMLinUCB`.
+        1. ``α_t`` and λ are those of He et al. with all weights 1, so that the agents in this
+           module differ only in their samples.
+        2. ⚠ Candidates with nearly equal indices are ordered at random, as in `UBMLinUCB`.
 
     Example:
         >>> C2UCB(3, 2, n_features=1, alpha=1.0, seed=0).rank({"features": [[0.1], [0.5], [0.9]]})
@@ -396,18 +413,18 @@ class C2UCB(RidgeAgent):
 
 
 class CMLinUCB(C2UCB):
-    """CM-LinUCB: LinUCB for the cascade model, with samples down to the first click (all positions
-    without a click).
+    """CM-LinUCB: a LinUCB agent for the cascade model, whose samples are the positions down to the
+    first click, or all positions if there is no click.
 
     Idea:
         In the cascade model a user reads from the top and leaves at the first click, so nothing
         below this click was examined. CM-LinUCB keeps one ridge regression of clicks on features,
         and shows the candidates with the largest upper confidence bounds. Its samples are the
         candidates that the user examined: all down to the first click, or all K if there is no
-        click. In the cascade model these samples are unbiased, and through the features each of
-        them carries information about all candidates. If users click more than once, the clicks
-        below the first one are lost. If users leave before the end of the list without a click,
-        candidates that they did not examine count as rejected.
+        click. In the cascade model, these samples are unbiased, and each sample carries information
+        about all candidates that share its features. If users click more than once, CM-LinUCB
+        ignores the clicks below the first one. If users leave before the end of the list without a
+        click, candidates that they did not examine count as rejected.
 
     Algorithm:
         that of `RidgeAgent`, where
@@ -418,15 +435,16 @@ class CMLinUCB(C2UCB):
             e = the position of the first click; K if there is none
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        alpha: replaces ``α_t``; by default as in `UBMLinUCB`, with ``φ' = K``.
-        ridge: λ ≥ 1e-6; by default K.
-        seed: seeds the agent's own generator.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        alpha: a constant to use in place of the confidence radius ``α_t``, at least 0. By default,
+            ``α_t`` follows the formula of `UBMLinUCB`, with ``φ' = K``.
+        ridge: the strength of the regularisation, λ ≥ 1e-6; by default K.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a negative alpha or a ridge below 1e-6.
+        ValueError: ``alpha`` is negative, or ``ridge`` is below 1e-6.
 
     Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation
     problems*, UAI 2016; He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for
@@ -434,7 +452,7 @@ class CMLinUCB(C2UCB):
 
     Deviations from the paper:
         1. ``α_t`` and λ are those of `C2UCB`.
-        2. ⚠ Ties are broken as in `UBMLinUCB`.
+        2. ⚠ Candidates with nearly equal indices are ordered at random, as in `UBMLinUCB`.
 
     Example:
         >>> agent = CMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0)
@@ -449,18 +467,19 @@ class CMLinUCB(C2UCB):
 
 
 class DCMLinUCB(C2UCB):
-    """DCM-LinUCB: LinUCB for the dependent click model, with samples down to the last click (all
-    positions without a click).
+    """DCM-LinUCB: a LinUCB agent for the dependent click model, whose samples are the positions
+    down to the last click, or all positions if there is no click.
 
     Idea:
         In the dependent click model a user reads from the top, and after each click either leaves
-        or reads on. All positions down to the last click were examined, but it is unknown whether
-        the user then left or read on without a click. DCM-LinUCB keeps one ridge regression of
-        clicks on features, and shows the candidates with the largest upper confidence bounds. Its
-        samples are the candidates down to the last click, or all K without a click, because such a
-        user does not leave. It uses several clicks of a session, which `CMLinUCB` cannot. If users
-        often read on after their last click, their rejections there are not counted, so candidates
-        at low positions are overestimated.
+        or reads on. All positions down to the last click were examined, but the agent cannot know
+        whether the user left after this click or read on without another click. DCM-LinUCB keeps
+        one ridge regression of clicks on features, and shows the candidates with the largest upper
+        confidence bounds. Its samples are the candidates down to the last click. If there is no
+        click, all K candidates are samples, because a user who does not click reads the whole list.
+        DCM-LinUCB can use several clicks in a session, which `CMLinUCB` cannot. If users often read
+        on after their last click, the candidates that they reject there are not counted, so
+        candidates at low positions are overestimated.
 
     Algorithm:
         that of `RidgeAgent`, where
@@ -471,15 +490,16 @@ class DCMLinUCB(C2UCB):
             e = the position of the last click; K if there is none
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        alpha: replaces ``α_t``; by default as in `UBMLinUCB`, with ``φ' = K``.
-        ridge: λ ≥ 1e-6; by default K.
-        seed: seeds the agent's own generator.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        alpha: a constant to use in place of the confidence radius ``α_t``, at least 0. By default,
+            ``α_t`` follows the formula of `UBMLinUCB`, with ``φ' = K``.
+        ridge: the strength of the regularisation, λ ≥ 1e-6; by default K.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a negative alpha or a ridge below 1e-6.
+        ValueError: ``alpha`` is negative, or ``ridge`` is below 1e-6.
 
     Source: Liu, Li, Zhang, *Contextual dependent click bandit algorithm for web recommendation*,
     COCOON 2018; He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale
@@ -487,7 +507,7 @@ class DCMLinUCB(C2UCB):
 
     Deviations from the paper:
         1. ``α_t`` and λ are those of `C2UCB`.
-        2. ⚠ Ties are broken as in `UBMLinUCB`.
+        2. ⚠ Candidates with nearly equal indices are ordered at random, as in `UBMLinUCB`.
 
     Example:
         >>> agent = DCMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0)
@@ -502,18 +522,18 @@ class DCMLinUCB(C2UCB):
 
 
 class PBMLinUCB(RidgeAgent):
-    """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the
+    """PBM-LinUCB: a LinUCB agent that weights samples by the examination probabilities of the
     position-based model.
 
     Idea:
-        In the position-based model users examine position k with a fixed probability κ_k, whatever
-        was clicked above. PBM-LinUCB requires these probabilities, and its ridge regression models
-        the click at position k as κ_k times a linear function of the candidate's features.
-        It shows the candidates with the largest upper confidence bounds, the largest on top. A
-        sample from a rarely examined position gets a small weight, and nothing is divided by κ_k,
-        so the estimate stays stable. It fails if κ is wrong or if examination depends on clicks
-        (`UBMLinUCB` is made for such users). It also fails if κ_k increases with k, because the
-        best candidate then does not belong on top.
+        In the position-based model, users examine position k with a fixed probability κ_k,
+        regardless of the clicks above. PBM-LinUCB requires these probabilities, and its ridge
+        regression models the click at position k as κ_k times a linear function of the candidate's
+        features. It shows the candidates with the largest upper confidence bounds, the largest on
+        top. A sample from a rarely examined position gets a small weight, and no number is divided
+        by κ_k, so the estimates stay stable. PBM-LinUCB fails if κ is wrong, or if examination
+        depends on clicks (use `UBMLinUCB` for such users). It also fails if κ_k increases with k,
+        because the best candidate then does not belong on top.
 
     Algorithm:
         that of `RidgeAgent`, where
@@ -525,24 +545,26 @@ class PBMLinUCB(RidgeAgent):
             e = K
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
-            fills them in.
-        alpha: replaces ``α_t``; by default as in `UBMLinUCB`, with ``φ' = Σ κ²``.
-        ridge: λ ≥ 1e-6; by default ``max(1, φ')``.
-        seed: seeds the agent's own generator.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        examination: ``(K,)`` the probability κ that users examine each position, in ``(0, 1]``;
+            ``make_agent`` fills in these probabilities.
+        alpha: a constant to use in place of the confidence radius ``α_t``, at least 0. By default,
+            ``α_t`` follows the formula of `UBMLinUCB`, with ``φ' = Σ κ²``.
+        ridge: the strength of the regularisation, λ ≥ 1e-6; by default ``max(1, φ')``.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on κ of a wrong shape or outside ``(0, 1]``, a negative alpha, or a ridge below
-            1e-6.
+        ValueError: ``examination`` has a wrong shape or a number outside ``(0, 1]``, ``alpha`` is
+            negative, or ``ridge`` is below 1e-6.
 
-    Source: as for `UBMLinUCB`, with weights of the position alone.
+    Source: the paper of `UBMLinUCB`, with weights that depend only on the position.
 
     Deviations from the paper:
-        1. The paper compares with PBM-UCB, which has no features.
-        2. ⚠ Ties, and the warning if κ increases with the position, as in `UBMLinUCB`.
+        1. The paper compares with PBM-UCB, an agent without features.
+        2. ⚠ Ties between candidates are broken at random, and the constructor warns if κ increases
+           with the position, as in `UBMLinUCB`.
 
     Example:
         >>> agent = PBMLinUCB(3, 2, n_features=1, examination=[1.0, 0.5], alpha=1.0, seed=0)
@@ -584,18 +606,18 @@ class PBMLinUCB(RidgeAgent):
 
 
 class LinearTS(RidgeAgent):
-    """Linear Thompson sampling: show the best candidates for feature weights that are drawn from a
-    normal posterior.
+    """LinearTS: an agent for linear Thompson sampling, which draws feature weights from a normal
+    posterior and shows the best candidates for these weights.
 
     Idea:
-        This agent assumes that users examine the whole list and that attraction is linear in the
-        features of a candidate. It keeps the ridge regression of `C2UCB`, and treats its result as
-        a normal posterior of the weights of the features. In every session it draws one vector of
-        weights from the posterior, and shows the candidates that are best for these weights. The
-        draws vary less in directions of the features with many samples, so the agent explores less
-        and less. With the default ``alpha`` it explores far less than LinUCB with the confidence
-        bound of the theory. Position bias misleads it, as it misleads `C2UCB`, because it counts
-        every shown candidate as examined.
+        LinearTS assumes that users examine the whole list, and that attraction is linear in the
+        features of a candidate. It keeps the ridge regression of `C2UCB`, and treats the result as
+        a normal posterior of the feature weights. In every session it draws one vector of weights
+        from the posterior, and shows the candidates that are best for these weights. As samples
+        accumulate, the draws vary less, so the agent explores less and less. With the default
+        ``alpha``, it explores far less than a LinUCB agent with the theoretical confidence bound.
+        Position bias misleads LinearTS, as it misleads `C2UCB`, because both count every shown
+        candidate as examined.
 
     Algorithm:
         that of `RidgeAgent`, where
@@ -608,23 +630,24 @@ class LinearTS(RidgeAgent):
             e = K
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        alpha: scales the standard deviations of the posterior. The default is the largest standard
-            deviation of a click.
-        ridge: λ ≥ 1e-6; by default K.
-        seed: seeds the agent's own generator.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        alpha: the factor of the posterior's standard deviations, at least 0. The default, 0.5, is
+            the largest possible standard deviation of a click.
+        ridge: the strength of the regularisation, λ ≥ 1e-6; by default K.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a negative alpha or a ridge below 1e-6.
+        ValueError: ``alpha`` is negative, or ``ridge`` is below 1e-6.
 
     Source: Agrawal, Goyal, *Thompson sampling for contextual bandits with linear payoffs*, ICML
         2013, Algorithm 1.
 
     Deviations from the paper:
-        1. The paper's scale ``sqrt(9 d ln(t/δ))``, made for its proof, is replaced by a constant.
-        2. K candidates are shown instead of one.
+        1. The factor ``alpha`` is constant. The paper uses ``sqrt(9 d ln(t/δ))``, which its proof
+           requires.
+        2. A list shows K candidates; in the paper, an action is a single candidate.
 
     Example:
         >>> features = [[0.1], [0.2], [0.3], [0.4], [0.5]]

@@ -1,20 +1,21 @@
-"""MixTS, our own agent: Thompson sampling over four click models.
+"""MixTS, clickgym's own agent, which applies Thompson sampling to four click models.
 
-Under each of them, a user clicks item i in the *context* x with probability
+Under each model, a user clicks item i in the *context* x with probability
 
     p = c_x f α_i
 
-α_i is the item's attraction. The context is what decides, by the model, whether a user examines an
-item, and c_x is how likely that is:
+α_i is the item's attraction. The context is what determines, according to the model, how likely a
+user is to examine an item, and c_x is this probability. The contexts of the models are:
 
 - PBM: the position;
-- UBM: the position, and that of the last click above it;
-- DBN: the item that was clicked last above it, or none;
-- DCM: the position that was clicked last above it, or none.
+- UBM: the position, and the position of the last click above it;
+- DBN: the last item clicked above, or none;
+- DCM: the position of the last click above, or none.
 
-f is 1 in the PBM and the UBM. Users of the DBN and the DCM scan from the top, and may have left
-below an item that they skipped: after a skip, f becomes f g (1 - α_i) / (1 - p), where g is the
-probability of going on, and after a click it is 1 again.
+The factor f is 1 in the PBM and the UBM. Users who follow the DBN or the DCM scan from the top and
+may leave after an item that they skip, so f is the probability that a user is still reading. After
+a skip, f becomes f g (1 - α_i) / (1 - p), where g is the probability of going on; after a click, f
+is 1 again.
 """
 
 from __future__ import annotations
@@ -32,67 +33,74 @@ from .compiled_agent import CompiledAgent
 from .shared_kernels import rank_by_draw
 
 MODELS = ("PBM", "UBM", "DBN", "DCM")
-PBM, UBM, DBN, DCM = range(4)  # users of the last two models scan
+PBM, UBM, DBN, DCM = range(4)  # in the last two models, users scan from the top
 
 PRIOR = 0.75
-"""The number of clicks, and of displays without a click, that each item has at the start."""
+"""The number of clicks, and also the number of displays without a click, with which each item
+starts.
+"""
 WEIGHT = 2.0
-"""The weight of the prior of c and of g, in expected clicks."""
+"""The weight of the priors of c and g, in expected clicks."""
 LEAST = 1e-4
-"""The smallest probability of a click, and of none."""
+"""The smallest probability of a click, and the smallest probability of no click."""
 EXPLORATION = 0.3
-"""This times t^(-2/3) is the smallest share of a model, and the probability that two positions are
-exchanged.
+"""This number times t^(-2/3) is the smallest share of a model before the shares are normalised, and
+the probability that a session exchanges two positions of the list.
 """
 GROWTH = 0.005
-"""Parameters are fitted when t has grown by this share."""
+"""Parameters are fitted again when the number of sessions has grown by this fraction."""
 FEW = 20.0
-"""An item with more clicks than this is drawn as if it had up to twice as many, because Thompson
-sampling explores more than is needed. With fewer clicks, an unlucky item would never recover.
+"""The number of clicks from which draws become narrower. An item with many more clicks than this is
+drawn as if it had up to twice as much data, because Thompson sampling explores more than necessary.
+Narrower draws for items with few clicks would prevent an unlucky item from recovering.
 """
 DOUBT = 0.5
-"""The standard deviation of a drawn log c, relative to the posterior's."""
+"""The standard deviation of the draws of log c, as a fraction of the posterior's standard
+deviation.
+"""
 HAZARD = 1e-3
-"""The odds that an item has changed if it was not shown for most of the time."""
+"""The prior odds that an item has changed, if it was not shown for most of the run."""
 ALARM = 1e8
-"""Odds of a change above which all clicks are forgotten."""
+"""The odds of a change above which the agent forgets all clicks."""
 FALLEN = 0.05
-"""Odds of a change below which a window of recent clicks is closed."""
+"""The odds of a change below which a new window of recent clicks begins."""
 
 
 class State(NamedTuple):
-    """Shapes have L items, K positions, M models, and X contexts, those of the models in turn."""
+    """The state of MixTS. In shapes, L is the number of items, K of positions, M of models, and X
+    of contexts: first those of the PBM, then those of the UBM, the DBN and the DCM.
+    """
 
-    total: Annotated[Floats, "L"]  # S, clicks on the item
-    exposure: Annotated[Floats, "M L"]  # E, the sum of c f over its displays
-    clicks: Annotated[Floats, "X"]  # in the context
-    displays: Annotated[Floats, "X L"]  # each counts f
-    displays_of_all: Annotated[Floats, "X"]  # their sum over items
-    examination: Annotated[Floats, "X", 1.0]  # c; of the first context of a model 1 forever
-    information: Annotated[Floats, "X", WEIGHT]  # on log c
-    first: Ints  # the first context of each model, and the end
-    # g of the DBN and the DCM. The power of g is ∂log f / ∂log g.
+    total: Annotated[Floats, "L"]  # S, the clicks on each item
+    exposure: Annotated[Floats, "M L"]  # E, the sum of c f over the displays of each item
+    clicks: Annotated[Floats, "X"]  # the clicks in each context
+    displays: Annotated[Floats, "X L"]  # in each context; a display counts f
+    displays_of_all: Annotated[Floats, "X"]  # the sum of `displays` over items
+    examination: Annotated[Floats, "X", 1.0]  # c; always 1 in the first context of a model
+    information: Annotated[Floats, "X", WEIGHT]  # the Fisher information about log c
+    first: Ints  # the first context of each model, then X
+    # The probability g of going on, in the DBN and the DCM. The power of g is ∂log f / ∂log g.
     go_on: Annotated[Floats, "M", 0.95]  # g
-    power: Annotated[Floats, "M L"]  # the sum of the powers of g over displays, each counts c f
-    power_weight: Annotated[Floats, "M L"]  # the sum of c f
-    slope: Annotated[Floats, "M 2", (0.0, WEIGHT)]  # score since the last fit, and information
-    # Which model to believe
+    power: Annotated[Floats, "M L"]  # the sum of the powers of g, each weighted by c f
+    power_weight: Annotated[Floats, "M L"]  # the sum of these weights
+    slope: Annotated[Floats, "M 2", (0.0, WEIGHT)]  # of log g: score since the fit, information
+    # The evidence for each model.
     evidence: Annotated[Floats, "M"]
     share: Annotated[Floats, "M", 1.0 / len(MODELS)]
     leader: Annotated[Ints, "1"]
-    t: Annotated[Ints, "2"]  # sessions; those at the next fit
-    # The window of recent clicks of an item
+    t: Annotated[Ints, "2"]  # sessions so far; the session of the next fit
+    # The window of recent clicks on each item.
     recent_clicks: Annotated[Floats, "L"]
-    recent_exposure: Annotated[Floats, "L"]  # under the leader
-    odds: Annotated[Floats, "L", 1.0]  # the odds of a change when the window began, to no change
-    calm: Annotated[Floats, "L"]  # t at the last display after which they were below 1
-    # Working memory
-    examined: Annotated[Floats, "M K"]  # c f of the shown items
-    model: Annotated[Ints, "1"]  # the model that was drawn
+    recent_exposure: Annotated[Floats, "L"]  # the sum of c f in the window, under the leader
+    odds: Annotated[Floats, "L", 1.0]  # the odds that the item changed as the window began
+    calm: Annotated[Floats, "L"]  # the last session after which the odds were below 1
+    # Working memory.
+    examined: Annotated[Floats, "M K"]  # c f of each shown item
+    model: Annotated[Ints, "1"]  # the model drawn for this session
     drawn_attraction: Annotated[Floats, "L"]
     drawn_examination: Annotated[Floats, "X", 1.0]
     order: Annotated[Ints, "L", range]
-    row: Annotated[Ints, "2K"]  # a list, and items that may enter it
+    row: Annotated[Ints, "2K"]  # the list, then the items that may enter it
     last_click: Annotated[Floats, "K+1"]
 
 
@@ -103,8 +111,8 @@ def clip_probability(p):
 
 @kernel
 def context(state, h, k, j, i):
-    """Return the context of position k, if the last click above was at position j (from 1; 0:
-    none), on item i.
+    """Return the context of position k under model h if the last click above was at position j, on
+    item i. j is counted from 1, and 0 means that there was no click.
     """
     first = state.first[h]
     if h == PBM:
@@ -138,8 +146,8 @@ def update(state, ranking, clicks):
 
 @kernel
 def learn(state, h, ranking, clicks):
-    """Follow a user down the list under a model: score the model by how likely the clicks are, and
-    count them.
+    """Follow the user down the list under model h: add the log-likelihood of the clicks to the
+    evidence for the model, and count clicks and examinations.
     """
     j, f, power, likelihood = 0, 1.0, 0.0, 1.0
     for k in range(len(ranking)):
@@ -166,14 +174,17 @@ def learn(state, h, ranking, clicks):
 
 @kernel
 def size_of(state, h, i):
-    """Return the displays of an item, each counted by its examination; at least its clicks."""
+    """Return the number of displays of an item under model h, each weighted by its examination
+    probability; at least the item's number of clicks.
+    """
     return max(state.total[i], state.exposure[h, i])
 
 
 @kernel
 def learn_go_on(state, h, i, click, p, examined, power):
-    """Add to the score and the information of log g what one display tells. Only the difference of
-    the power of g to the item's mean counts, because the mean tells about g and α_i alike.
+    """Add what one display reveals about log g to the score and the information of log g. Only the
+    deviation of the power of g from the item's mean power counts, because the mean cannot
+    distinguish a change of g from a change of α_i.
     """
     more = power - state.power[h, i] / max(state.power_weight[h, i], LEAST)
     state.slope[h, 0] += (click - p) * more
@@ -187,14 +198,14 @@ def learn_go_on(state, h, i, click, p, examined, power):
 
 @kernel
 def has_changed(state, ranking, clicks):
-    """Whether the recent clicks on an item, under the leading model, contradict all clicks on this
-    item.
+    """Add the session to the windows of recent clicks. Return whether, under the leading model, the
+    recent clicks on any shown item contradict all clicks on this item.
     """
     h, changed = state.leader[0], False
     for k in range(len(ranking)):
         i, examined = ranking[k], state.examined[h, k]
         if state.odds[i] < 1.0 and state.t[0] - state.calm[i] > 1.0 + state.recent_exposure[i]:
-            close_window(state, i)  # the item was away
+            close_window(state, i)  # the item was absent for a while
         recent = max(state.recent_clicks[i], state.recent_exposure[i])
         p = clip_probability(examined * (1.0 + state.total[i]) / (2.0 + size_of(state, h, i)))
         q = clip_probability(examined * (1.0 + state.recent_clicks[i]) / (2.0 + recent))
@@ -203,7 +214,8 @@ def has_changed(state, ranking, clicks):
         state.recent_exposure[i] += examined
         changed = changed or state.odds[i] > ALARM
         state.calm[i] = state.t[0] if state.odds[i] < 1.0 else state.calm[i]
-        # A window that shows no change, or that holds more than half of all displays, begins anew.
+        # Begin a new window if the old one shows no change, or if it holds more than half of all
+        # displays.
         if state.odds[i] < FALLEN or 2.0 * state.recent_exposure[i] > 1.001 * state.exposure[h, i]:
             close_window(state, i)
     return changed
@@ -216,8 +228,8 @@ def close_window(state, i):
 
 @kernel
 def forget(state):
-    """Forget all clicks. The knowledge about users (c, g and the shares of the models) is kept as a
-    start until it is fitted again.
+    """Forget all clicks. What the agent knows about users (c, g and the shares of the models) is
+    kept as a starting point until it is fitted again.
     """
     state.t[:] = 0
     state.total[:] = 0.0
@@ -235,11 +247,11 @@ def forget(state):
 
 @kernel
 def fit(state, h):
-    """Take a Newton step for each c of a model, and for g."""
+    """Take a Newton step for each c of model h and, in the DBN and the DCM, for g."""
     begin, end, n_items = state.first[h], state.first[h + 1], len(state.total)
     leads = h == state.leader[0]
     for i in range(n_items):
-        if leads:  # windows keep their share of the exposure
+        if leads:  # e keeps its proportion to E
             state.recent_exposure[i] /= max(state.exposure[h, i], LEAST)
         state.exposure[h, i] = 0.0
     for x in range(begin, end):
@@ -275,16 +287,20 @@ def add_exposure(state, h, x, weight):
 
 @kernel
 def likeliest(state, h, i):
-    """Return the attraction at which the likelihood is largest, for the present c and g."""
+    """Return the most likely attraction of an item under model h, given the clicks, the prior and
+    the current c and g.
+    """
     return (state.total[i] + PRIOR) / (state.exposure[h, i] + 2.0 * PRIOR)
 
 
 @kernel
 def fit_examination(state, h, x, prior):
-    """Take a Newton step for log c on the profile likelihood, in which attractions follow c.
+    """Take a Newton step for log c on the profile likelihood, in which each attraction has its best
+    value for the current c.
 
-    With w clicks expected on an item in the context, the clicks carry information about c, except
-    for the share of w among all clicks on the item, which carries information about the attraction.
+    Of the w clicks that are expected on an item in this context, only a part carries information
+    about c. The rest, the fraction w / (all clicks on the item), carries information about the
+    item's attraction.
     """
     old = state.examination[x]
     score, information = state.clicks[x] + WEIGHT * (prior - old), WEIGHT * old
@@ -305,8 +321,8 @@ def exploration_share(state):
 
 @kernel
 def weigh(state):
-    """Set the share of each model."""
-    leader = 0  # the first of equal models, whatever the last bits say
+    """Set the share of each model from its evidence, and choose the leader."""
+    leader = 0  # the first of models that differ only by rounding
     for h in range(1, len(state.share)):
         if state.evidence[h] > state.evidence[leader] + 1e-9:
             leader = h
@@ -345,11 +361,11 @@ def swap(row, x, y):
 
 @kernel
 def draw(state, h, noise, rng):
-    """Draw the attractions and c of a model from their posteriors; without noise these are the
-    estimates, and 0 for items never shown.
+    """Draw the attractions and the c of model h from their posteriors. With ``noise`` 0, the draws
+    equal the estimates, and items that were never shown get the attraction 0.
 
-    An attraction p is drawn as sin²(asin √p + atan d), where d is a normal number with standard
-    deviation 1 / √(4 n) after n displays, whatever p is.
+    The draw for an item with estimate p is sin²(asin √p + atan d), where d is normal with the
+    standard deviation 1 / √(4 n) after n displays, independent of p.
     """
     for i in range(len(state.total)):
         n, s = size_of(state, h, i), state.total[i]
@@ -373,9 +389,10 @@ def draw(state, h, noise, rng):
 
 @kernel
 def arrange(state, h, n, noise, rng):
-    """Write into ``row`` the list with most expected clicks: take the n items with the largest
-    attraction, in order, then exchange pairs of them as long as this gains clicks. In the DBN and
-    the DCM, whose users may leave after a click, the next n items may enter the list, too.
+    """Write a list with many expected clicks under model h into ``state.row``. The search starts
+    from the n items with the largest drawn attractions, in decreasing order, and passes over the
+    list up to twice, exchanging two items whenever this increases the expected clicks. In the DBN
+    and the DCM, where users may leave after a click, the next n items may also enter the list.
     """
     draw(state, h, noise, rng)
     row, m = state.row, min(2 * n if h >= DBN else n, len(state.total))
@@ -399,9 +416,11 @@ def arrange(state, h, n, noise, rng):
 
 @kernel
 def expected_clicks(state, h, row):
-    """Return the expected clicks on a list, for the parameters that were drawn."""
+    """Return the expected number of clicks on the list ``row`` under model h, with the drawn
+    parameters.
+    """
     total, examined = 0.0, 1.0
-    state.last_click[0] = 1.0  # the probability that it was at a position
+    state.last_click[0] = 1.0  # the probability that the last click was at each position
     for k in range(len(row)):
         i = row[k]
         attraction, clicked = clip_probability(state.drawn_attraction[i]), 0.0
@@ -423,19 +442,21 @@ def expected_clicks(state, h, row):
 
 
 class MixTS(CompiledAgent):
-    """MixTS: Thompson sampling over four click models, whose parameters it learns from the clicks.
+    """MixTS: an agent that applies Thompson sampling to four click models, and learns the
+    parameters of all four from the clicks.
 
     Idea:
-        An agent that assumes one click model can settle on a wrong list where users follow another
-        one, because the clicks on that list never contradict it. MixTS keeps four models: PBM and
-        UBM, whose users look at positions, and DBN and DCM, whose users scan from the top and may
-        leave after a click. All learn their parameters and the attractions of items from the same
-        clicks. In each session one model is drawn with a probability, its share, that follows from
-        how well the model predicted the clicks so far. Then its parameters and attractions are
-        drawn around their estimates, and the list with most expected clicks is shown. In a few
-        sessions two positions are exchanged, because a list that never changes carries no
-        information about positions. If recent clicks on an item contradict the older ones, users
-        have changed, and all clicks are forgotten.
+        An agent that assumes one click model can settle on a wrong list if users follow another
+        model, because the clicks on that list never contradict its assumption. MixTS keeps four
+        models: PBM and UBM, in which users look at positions, and DBN and DCM, in which users scan
+        from the top and may leave after a click. All four models learn their parameters and the
+        attractions of items from the same clicks. In each session, MixTS draws one model. The
+        probability of a model, its *share*, depends on how well the model predicted the clicks so
+        far. MixTS then draws this model's parameters and attractions around their estimates, and
+        shows the list with the most expected clicks. A few sessions exchange two positions of the
+        list, because a list that never changes carries no information about positions. If recent
+        clicks on an item contradict older ones, MixTS concludes that users have changed, and
+        forgets all clicks.
 
     Algorithm:
         ::
@@ -474,59 +495,65 @@ class MixTS(CompiledAgent):
                     share_h ∝ max(exp(J_h - largest J), 0.3 (t + 1)^(-2/3))
 
     Args:
-        n_items: L.
-        n_positions: K.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        seed: the seed of the agent's own random generator.
 
-    Source: ours. The models are those of Craswell, Zoeter, Taylor, Ramsey, *An experimental
-    comparison of click position-bias models*, WSDM 2008 (PBM); Dupret, Piwowarski, *A user browsing
-    model to predict search engine click data from past observations*, SIGIR 2008 (UBM); Chapelle,
-    Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW 2009 (DBN); Guo,
-    Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009 (DCM).
+    Source: clickgym's own. The models are those of Craswell, Zoeter, Taylor, Ramsey, *An
+    experimental comparison of click position-bias models*, WSDM 2008 (PBM); Dupret, Piwowarski, *A
+    user browsing model to predict search engine click data from past observations*, SIGIR 2008
+    (UBM); Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW
+    2009 (DBN); Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009 (DCM).
 
     The steps in detail:
         1. *Draws of α.* With n = max(E_hi, S_i), p = (S_i + 3/4) / (n + 3/2) and a standard normal
-           z, α_i = sin²(asin √p + atan(z / (2 √m))), where m = (n + 3/2) (1 + S_i / (S_i + 20)).
-           Its standard deviation is about √(p (1 - p) / m). These draws, and those of c, are
-           narrower than the posterior on purpose: Thompson sampling explores more than is needed.
-        2. *c.* Clicks are taken for Poisson numbers, and each α_i for its likeliest value for the
-           present c, (S_i + 3/4) / (E_hi + 3/2). With w_i = c N_xi α_i expected clicks, log c has
-           the score C_x - Σ w_i + 2 (c̄ - c), and the information 2 c + Σ w_i (1 - w_i / (S_i +
-           3/4)): the rest of w_i tells of α_i. The prior is two clicks at the mean of the model,
-           c̄ = (2 + Σ C_x) / (2 + Σ N_xi α_i), at most 1, over the contexts that users were in, but
-           for the first. A context that no user was in has c = c̄ and information 2. The contexts
-           move one after another, and E follows at once. A step moves log c by at most 0.5, and c
-           stays between 10⁻⁴ and 1. If attractions did not follow, c would creep while one list is
-           shown, because the two explain each other's errors. One step need not make the clicks
-           more likely.
+           z, the draw is α_i = sin²(asin √p + atan(z / (2 √m))), where m = (n + 3/2) (1 + S_i /
+           (S_i + 20)). Its standard deviation is about √(p (1 - p) / m). These draws, and the draws
+           of c, are intentionally narrower than the posterior, because Thompson sampling explores
+           more than necessary.
+        2. *c.* Clicks are modelled as Poisson counts, and each α_i has its most likely value for
+           the current c, (S_i + 3/4) / (E_hi + 3/2). With w_i = c N_xi α_i expected clicks, log c
+           has the score C_x - Σ w_i + 2 (c̄ - c), and the information 2 c + Σ w_i (1 - w_i / (S_i +
+           3/4)): the rest of w_i carries information about α_i. The prior has the weight of two
+           clicks at the mean of the model, c̄ = (2 + Σ C_x) / (2 + Σ N_xi α_i), at most 1, where
+           the sums run over the contexts that have occurred, except the model's first context. A
+           context that has not occurred has c = c̄ and information 2. The contexts are updated one
+           after another, and E is updated after each of them. A step moves log c by at most 0.5,
+           and c stays between 10⁻⁴ and 1. If the attractions did not follow c, then c would drift
+           slowly while the same list is shown, because c and the attractions can explain each
+           other's errors. A single step need not increase the likelihood.
         3. *g.* The score of log g is the sum of (click - p) (m - m̄_i) since the last step. The
            information is 2 and the sum of p (m - m̄_i)² over all displays. m = ∂ log f / ∂ log g is
            about the number of skips since the last click: 0 after a click, and after a skip
-           min(1 + m / (1 - p), 8). m̄_i is its mean over the earlier displays of the item, each with
-           the weight c f, and 0 before the first; it tells of g and α_i alike, and is kept, with
-           the information, after a change. A step moves
-           log g by at most 0.2, and g stays between 0.05 and 1 - 10⁻⁴.
+           min(1 + m / (1 - p), 8). m̄_i is the mean of m over the earlier displays of the item,
+           weighted by c f, and 0 before the first display. The mean cannot distinguish g from α_i.
+           After a change of users, the agent keeps m̄_i and the information. A step moves log g by
+           at most 0.2, and g stays between 0.05 and 1 - 10⁻⁴.
         4. *Changes.* Each item has a window of recent clicks: their number s, and e, the sum of
-           c f over their displays, under the model with the largest share. Before each click, α_i
-           by the window is (s + 1) / (max(s, e) + 2), and by all clicks (S_i + 1) /
-           (max(S_i, E_hi) + 2), where E_hi has the display itself. The odds are multiplied by the
-           probability of what the user did (p = c f α_i) by the window over that by all clicks. A
-           window begins anew, with odds 1, when the odds fall below 0.05, or when e is more than
-           0.5005 E_hi. When c moves, e moves in the proportion of E_hi. Let b_i be t at the last
-           display of the item after which the odds were below 1 (before a window begins anew), at
-           first 0. A window with odds below 1 also begins anew when its item was away: it is shown
-           at a t with t - b_i > 1 + e. In the draws of
-           the model with the largest share, each item has the odds 0.001 (1 - b_i / t) max(odds, 1)
-           that it has changed. If so, s and e take the place of S_i and n in step 1, or 0 if the
-           odds are at most 1. So items that are not shown return now and then, and more often after
-           they were clicked. After a change c, g, J and the shares stay as a start, and windows, t
-           and with it b, exploration and the times of fits begin anew.
+           c f over their displays, under the model with the largest share. Before each click or
+           skip is counted, the window estimates α_i as (s + 1) / (max(s, e) + 2), and all clicks
+           estimate α_i as (S_i + 1) / (max(S_i, E_hi) + 2), where E_hi already includes the current
+           display. Each estimate gives a probability of what the user did, with p = c f α_i. The
+           odds of a change are multiplied by the window's probability and divided by the
+           probability from all clicks. A new window begins, with odds 1, when the odds fall below
+           0.05, or when e exceeds 0.5005 E_hi. When c is updated, e changes in proportion to E_hi.
+           Let b_i be the session of the item's last display after which the odds were below 1
+           (before a new window begins), and 0 before such a display. If a window's odds are below
+           1, a new window also begins when the item returns after an absence, that is, when it is
+           shown in a session t with t - b_i > 1 + e. In the draws of the model with the largest
+           share, each item has the odds 0.001 (1 - b_i / t) max(odds, 1) that it has changed. If a
+           draw decides that the item has changed, step 1 uses s and e in place of S_i and n, or 0
+           for both if the odds are at most 1. Items that are not shown therefore return now and
+           then, and more often if they were clicked. After a change of users, c, g, J and the
+           shares are kept as starting points. The windows and t start again, and with t also b,
+           exploration and the schedule of the fits.
 
-    Limits: no bound on the regret of MixTS is known. It detects only changes of attraction. Users
-        who are a mixture of kinds, or who trust positions, follow none of its models. It does not
-        plan for users whose state changes with their clicks.
+    Limits: no bound on the regret of MixTS is known. MixTS detects only changes of attraction. A
+    mixture of different kinds of users follows none of its models, and neither do users who trust
+    the order of the list. MixTS does not plan for users whose state changes with their clicks.
 
-    Memory: (L + K² / 2 + 5 K / 2 + 2) L numbers and little more: 9 MB with L = 1,000 and K = 10.
+    Memory: slightly more than (L + K² / 2 + 5 K / 2 + 2) L numbers, which is 9 MB with L = 1,000
+    and K = 10.
 
     Example:
         >>> agent = MixTS(4, 2, seed=0)
@@ -548,7 +575,7 @@ class MixTS(CompiledAgent):
         return {"L": n, "K": k, "M": len(MODELS), "X": self.contexts()[-1]}
 
     def contexts(self) -> NDArray[np.int64]:
-        """The first context of each model, and the end."""
+        """Return the number of each model's first context, and then the number of all contexts."""
         n, k = self.n_items, self.n_positions
         return np.cumsum([0, k, k * (k + 1) // 2, n + 1, k + 1])
 
@@ -556,7 +583,7 @@ class MixTS(CompiledAgent):
         return {"first": self.contexts()}
 
     def beliefs(self) -> dict[str, float]:
-        """Return the share of each model by its name; they sum to 1."""
+        """Return the shares of the models, in a mapping from their names; the shares sum to 1."""
         return dict(zip(MODELS, self.state.share.tolist(), strict=True))
 
     def best(self) -> NDArray[np.int64]:

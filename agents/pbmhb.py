@@ -1,5 +1,5 @@
-"""PB-MHB (Gauthier, Gaudel and Fromont 2021): Thompson sampling for the position-based model with
-unknown examination.
+"""PB-MHB (Gauthier, Gaudel and Fromont 2021), an agent that uses Thompson sampling for the
+position-based model with unknown examination probabilities.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from .agent import Seed
 from .compiled_agent import CompiledAgent
 from .shared_kernels import rank_by_draw, show_at
 
-# standard deviations above which a step is drawn by rejection from the uniform distribution
+# the standard deviation from which a step is drawn by rejection sampling from the uniform
+# distribution
 WIDE = 0.5
-LEAST = 1e-6  # the distance of a fit from 0 and 1
+LEAST = 1e-6  # the least distance of fitted values from 0 and 1
 
 
 class State(NamedTuple):
-    clicks: Annotated[Ints, "L K"]  # S
-    misses: Annotated[Ints, "L K"]  # F
-    theta: Floats  # (L,) θ, the sample of the attractions
-    kappa: Floats  # (K,) κ, the sample of the examination
+    clicks: Annotated[Ints, "L K"]  # S, the clicks on each item at each position
+    misses: Annotated[Ints, "L K"]  # F, the displays without a click
+    theta: Floats  # (L,) θ, the current draw of the attractions
+    kappa: Floats  # (K,) κ, the current draw of the examination probabilities
     log_miss: Floats  # (L, K) log(1 - θ_i κ_k)
-    t: Annotated[Ints, "1"]  # sessions
+    t: Annotated[Ints, "1"]  # sessions so far
     c: float
     n_sweeps: int
     fixed: int  # 1 if the first position is always examined, otherwise 0
@@ -40,13 +41,15 @@ class State(NamedTuple):
 
 @kernel
 def step_within(rng, x, sigma):
-    """Draw from the normal distribution around x, truncated at 0 and 1."""
+    """Draw from the normal distribution with mean x and standard deviation sigma, truncated to [0,
+    1].
+    """
     if sigma < WIDE:
-        while True:  # accepts at least two of five draws
+        while True:  # at least two of five draws are accepted
             y = x + sigma * rng.standard_normal()
             if 0.0 <= y <= 1.0:
                 return y
-    while True:  # accepts at least three of five draws
+    while True:  # at least three of five draws are accepted
         y = rng.random()
         if rng.random() < math.exp(-0.5 * ((y - x) / sigma) ** 2):
             return y
@@ -54,22 +57,24 @@ def step_within(rng, x, sigma):
 
 @kernel
 def mass_within(x, sigma):
-    """Return the probability that a normal draw around x lies in [0, 1]."""
+    """Return the probability that a normal draw with mean x and standard deviation sigma lies in
+    [0, 1].
+    """
     scale = sigma * math.sqrt(2.0)
     return 0.5 * (math.erf((1.0 - x) / scale) + math.erf(x / scale))
 
 
 @kernel
 def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):
-    """Return the change of the log-likelihood if one parameter changes from x to y.
+    """Return the change of the log-likelihood if one parameter (θ_i or κ_k) changes from x to y.
 
     Args:
-        clicks: the number of clicks whose probability has this parameter as a factor.
-        misses: ``(n,)`` the displays without a click, for each of the other factors.
-        x, y: the parameter before and after.
-        others: ``(n,)`` the other factors o.
-        log_miss: ``(n,)`` log(1 - x o).
-        proposed: ``(n,)`` output, log(1 - y o).
+        clicks: the number of clicks whose probability contains this parameter as a factor.
+        misses: ``(n,)`` the number of displays without a click, for each of the other factors.
+        x, y: the value of the parameter before and after the change.
+        others: ``(n,)`` the other factors o, with which the parameter is multiplied.
+        log_miss: ``(n,)`` log(1 - x o) for each of the other factors.
+        proposed: ``(n,)`` output: log(1 - y o) for each of the other factors.
     """
     change = clicks * (math.log(y) - math.log(x)) if clicks > 0 else 0.0
     for i in range(len(others)):
@@ -81,8 +86,9 @@ def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):
 
 @kernel
 def is_accepted(rng, change, x, y, sigma):
-    """Whether Metropolis-Hastings accepts the step from x to y, corrected for the truncation at 0
-    and 1, which differs between x and y.
+    """Decide at random whether Metropolis-Hastings accepts the step from x to y, and return the
+    decision. ``change`` is the change of the log-likelihood. The acceptance probability corrects
+    for the truncation to [0, 1], which differs between x and y.
     """
     chance = change + math.log(mass_within(x, sigma) / mass_within(y, sigma))
     return chance >= 0.0 or rng.random() < math.exp(chance)
@@ -90,7 +96,7 @@ def is_accepted(rng, change, x, y, sigma):
 
 @kernel
 def sweep(state, rng, sigma):
-    """Propose one step of each parameter."""
+    """Propose one step of the Markov chain for each parameter, and accept or reject the step."""
     n_items, n_positions = state.clicks.shape
     for item in range(n_items):
         x, clicks = state.theta[item], 0
@@ -148,20 +154,20 @@ def update(state, ranking, clicks):
 
 
 class PBMHB(CompiledAgent):
-    """PB-MHB: Thompson sampling of attractions and examination probabilities together, by
-    Metropolis-Hastings.
+    """PB-MHB: an agent for the position-based model that draws attractions and examination
+    probabilities together (Thompson sampling, by a Metropolis-Hastings chain).
 
     Idea:
-        In the position-based model users click item i at position k with probability θ_i κ_k, the
-        attraction of the item times the examination probability. PB-MHB (position-based,
-        Metropolis-Hastings bandit) requires neither the attractions nor the examination
-        probabilities, and learns both from the numbers of clicks and skips of each item at each
-        position. In each session a Markov chain (Metropolis-Hastings) proposes a random new value
-        for each parameter, and accepts or rejects it by the posterior given all counts. It shows
-        the item with the j-th largest θ at the position with the j-th largest κ, and learns about
-        an item from all positions. The chain starts at random values and rejects most proposals
-        when the counts are large. It forgets nothing, so it hardly recovers from misleading first
-        sessions, and its regret is high if the first position is not the one examined most, unless
+        In the position-based model, users click item i at position k with probability θ_i κ_k, the
+        item's attraction times the position's examination probability. PB-MHB (position-based,
+        Metropolis-Hastings bandit) knows neither of them, and learns both from the numbers of
+        clicks and skips of each item at each position. In each session, a Metropolis-Hastings chain
+        proposes a random new value for each parameter, and accepts or rejects the value according
+        to the posterior given all counts. PB-MHB shows the item with the j-th largest θ at the
+        position with the j-th largest κ, so it learns about an item from all positions. The chain
+        starts at random values, and rejects most proposals when the counts are large. PB-MHB
+        forgets nothing, so it hardly recovers from misleading first sessions. If the first position
+        is not the one that users examine most, its regret is high, unless you pass
         ``fix_first=False``.
 
     Algorithm:
@@ -185,27 +191,30 @@ class PBMHB(CompiledAgent):
                     F(R_t(k), k) ← F(R_t(k), k) + 1 - y(k)
 
     Args:
-        n_items: L.
-        n_positions: K.
-        c: > 0; proposals of session t have the width ``c / sqrt(t)``. With the default they are
-            nearly uniform on [0, 1] in the first 100,000 sessions.
-        n_sweeps: the number of proposals for each parameter in a session.
-        fix_first: whether κ_1 = 1, as in the paper: the first position is assumed to be examined
-            most. If it is not, regret is linear; False draws κ_1, too.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        c: the scale of the proposals, above 0: their standard deviation in session t is ``c /
+            sqrt(t)``. With the default, proposals are nearly uniform on [0, 1] in the first 100,000
+            sessions.
+        n_sweeps: the number of proposals for each parameter per session.
+        fix_first: whether κ_1 is fixed at 1, as in the paper, which assumes that users examine the
+            first position most. If they do not, regret is linear; with False, the chain draws κ_1,
+            too.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a bad c, number of sweeps or flag.
+        ValueError: ``c``, ``n_sweeps`` or ``fix_first`` is invalid.
 
     Source: Gauthier, Gaudel, Fromont, *Bandit algorithm for both unknown best position and best
     item display on web pages*, IDA 2021, Algorithms 1 and 2.
 
     Deviations from the paper:
-        1. ⚠ The prior is uniform; the authors' code starts with half a click and half a miss for
-           each pair.
-        2. ⚠ The first draw is uniform, and a sweep precedes the first session.
-        3. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is
-           done by rejection sampling from the uniform distribution.
+        1. ⚠ The prior is uniform. The authors' code starts with half a click and half a miss for
+           each item and position.
+        2. ⚠ The first values of the parameters are drawn uniformly, and a sweep of the chain
+           precedes the first session.
+        3. Steps are drawn from the truncated normal distribution; from σ = 0.5 on, by rejection
+           sampling from the uniform distribution.
 
     Memory: 3 L K + 3 (L + K) numbers. Time: a session takes ``O(n_sweeps L K)``.
 
@@ -239,15 +248,17 @@ class PBMHB(CompiledAgent):
         )
 
     def best(self) -> NDArray[np.int64]:
-        """As `CompiledAgent.best`, by the best fit of θ and κ to the counts, not the last draw."""
+        """Return the list that is best by the agent's current estimates; see `CompiledAgent.best`.
+        The estimates are the best fit of θ and κ to all counts, not the last draw.
+        """
         theta, kappa = self._fit()
         theta[(self.state.clicks + self.state.misses).sum(axis=1) == 0] = 0.0  # never observed
         return self._best_by(theta, np.argsort(-kappa, kind="stable"))
 
     def _fit(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return θ and κ within the limits of the chain, fitted as the means of Poisson counts: the
-        row and column sums of the fit equal those of the clicks. Each item and position starts with
-        half a click and half a display without a click.
+        """Return the estimates of θ and κ from all counts. The fit treats clicks as Poisson counts,
+        so the row and column sums of the fitted counts equal those of the clicks. Each item and
+        each position starts with half a click and half a display without a click.
         """
         clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
         kappa = np.ones(self.n_positions)

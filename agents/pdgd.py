@@ -1,5 +1,5 @@
-"""PDGD (Oosterhuis and de Rijke 2018): pairwise differentiable gradient descent on a linear
-score.
+"""PDGD (Oosterhuis and de Rijke 2018), an agent that learns a linear score by pairwise
+differentiable gradient descent.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from .compiled_agent import ContextualAgent
 from .shared_kernels import rank_by_draw, show
 
 LARGEST_EXPONENT = 700.0
-"""Above this value, e^x would exceed the range of floats."""
+"""The largest exponent x for which the agent computes e^x. For larger x, e^x could exceed the range
+of floats.
+"""
 
 
 class State(NamedTuple):
-    weights: Annotated[Floats, "d"]  # w
+    weights: Annotated[Floats, "d"]  # w, the weights of the features
     scores: Annotated[Floats, "L"]  # f = wᵀx
-    draws: Annotated[Floats, "L"]  # a draw from the Gumbel distribution around each score
+    draws: Annotated[Floats, "L"]  # each score plus a draw from the Gumbel distribution
     order: Annotated[Ints, "L", range]  # working memory
-    # log of the sum of e^f over the candidates that are not above each place
+    # for each place, the log of the sum of e^f over the candidates that are not shown above
     log_rest: Annotated[Floats, "K+1"]
     # the factor of each shown candidate's features in the gradient
     share: Annotated[Floats, "K"]
@@ -35,7 +37,7 @@ class State(NamedTuple):
 
 @kernel
 def log_add(a, b):
-    """log(e^a + e^b)"""
+    """Return log(e^a + e^b) without overflow."""
     if a == -np.inf:
         return b
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
@@ -60,14 +62,14 @@ def measure_rests(state, ranking):
 
 @kernel
 def preference(state, ranking, place, other):
-    """Return ω of two places: the probability of the list with them exchanged, relative to both
-    lists, ``P(R') / (P(R) + P(R'))``.
+    """Return the weight ω of a pair of places: ``P(R') / (P(R) + P(R'))``, where R is the list that
+    was shown and R' the list with the candidates at both places exchanged.
 
-    The two Plackett-Luce probabilities differ only in the sums between the two places: after the
-    exchange the upper candidate is among the remaining ones there, and the lower one is not.
+    P(R) and P(R') differ only in the sums over the remaining candidates between the two places:
+    after the exchange, the upper candidate still remains there, and the lower one does not.
     """
     upper, lower = min(place, other), max(place, other)
-    log_ratio = 0.0  # log P(R')/P(R)
+    log_ratio = 0.0  # log(P(R') / P(R))
     rest = log_add(state.log_rest[lower + 1], state.scores[ranking[upper]])
     for k in range(lower, upper, -1):
         if k < lower:
@@ -88,7 +90,7 @@ def rank(state, rng, ranking, features):
 @kernel
 def update(state, ranking, clicks, features):
     n_positions = len(ranking)
-    n_considered = 0  # places, down to one below the last click
+    n_considered = 0  # the places down to one below the last click
     for k in range(n_positions):
         if clicks[k]:
             n_considered = min(k + 2, n_positions)
@@ -109,19 +111,21 @@ def update(state, ranking, clicks, features):
 
 
 class PDGD(ContextualAgent):
-    """PDGD: draw lists at random by a linear score, and learn the score from pairs of a clicked and
-    an unclicked candidate.
+    """PDGD: an agent that draws lists at random by a linear score, and learns the score from pairs
+    of a clicked and an unclicked candidate.
 
     Idea:
         Users click candidates at high positions more often, partly because they look at these
         positions more often. PDGD (pairwise differentiable gradient descent) learns a linear score,
-        and draws every list at random: candidates with higher scores are more likely on top
-        (Plackett-Luce). At the positions down to one below the last click, each clicked candidate
-        counts as preferred to each unclicked one. For each such pair it changes the weights of the
-        features a little, and raises the score of the preferred candidate relative to the other.
-        Each step is weighted by the probability of the list with both candidates exchanged,
-        relative to both lists, so preferences that the positions explain count little. PDGD needs
-        no click model, but its lists stay random, and no bound on its regret is known.
+        and draws every list at random from a Plackett-Luce distribution: candidates with higher
+        scores are more likely to be on top. The candidates down to one position below the last
+        click count as examined, and each clicked candidate among them counts as preferred to each
+        unclicked one. For each such pair, PDGD changes the feature weights a little, so that the
+        score of the preferred candidate rises relative to the other score. Each step is weighted by
+        the probability of the list with both candidates exchanged, divided by the sum of the
+        probabilities of both lists. Preferences that the positions alone can explain therefore
+        count little. PDGD needs no click model, but its lists stay random, and no bound on its
+        regret is known.
 
     Algorithm:
         ::
@@ -142,26 +146,30 @@ class PDGD(ContextualAgent):
                 w += η ∇        (η: the learning rate)
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        learning_rate: η > 0, constant, for the features that the agent sees.
-        eta: replaces ``learning_rate``: η for the features x of a file, where the agent sees x/c.
-            Scores and steps are then those of x, because ``learning_rate = eta c²``.
-        feature_scale: c; ``make_agent`` fills it in.
-        seed: seeds the agent's own generator.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        learning_rate: the constant learning rate η > 0, for features on the scale that the agent
+            sees.
+        eta: the learning rate η > 0 for features on the scale of a file, to use in place of
+            ``learning_rate``. If a file holds the features x, the agent sees x/c. With
+            ``learning_rate = eta c²``, its scores and steps are the same as those of an agent that
+            sees x.
+        feature_scale: the factor c between the features in the file and those that the agent sees;
+            ``make_agent`` fills in this factor.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a learning rate or a scale that is not positive.
+        ValueError: ``learning_rate``, ``eta`` or ``feature_scale`` is not positive.
 
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ The probability of a list is that of its first K candidates in a draw from all L
-           candidates.
-        2. The list is that of the largest ``f + g``, g drawn from the Gumbel distribution; this
-           gives the same distribution of lists.
+        1. ⚠ The probability of a list is the probability that a random ranking of all L candidates
+           begins with its K candidates in this order.
+        2. The list shows the candidates with the largest ``f + g``, where g is drawn from the
+           Gumbel distribution. The distribution of lists is the same as in the paper.
 
     Example:
         >>> features = [[0.1], [0.2], [0.3], [0.4], [0.5]]

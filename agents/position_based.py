@@ -1,5 +1,5 @@
-"""Optimistic agents for the position-based model with known examination: PBM-UCB and PBM-PIE
-(Lagrée et al. 2016).
+"""Agents with confidence bounds for the position-based model with known examination probabilities:
+PBM-UCB and PBM-PIE (Lagrée et al. 2016).
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ from .agent import Seed
 from .compiled_agent import CompiledAgent, rates
 from .shared_kernels import log_likelihood, rank_by_index, show_at
 
-MIN_EXAMINATION = 1e-100  # quotients by a smaller κ may overflow
+MIN_EXAMINATION = 1e-100  # division by a smaller κ may overflow
 
 
 def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-    """Return the checked examination probabilities κ ``(K,)``: above 0, because clicks at a
-    position with κ = 0 carry no information.
+    """Return the examination probabilities κ ``(K,)`` as an array, after checking that each is
+    above 0 and at most 1. Clicks at a position with κ = 0 would carry no information.
     """
     check_count("n_positions", n_positions)
     return probabilities("examination", examination, (n_positions,), least=MIN_EXAMINATION)
 
 
 class ExaminationAgent(CompiledAgent):
-    """Base class of the agents for the position-based model that require the examination
-    probabilities κ.
-    """
+    """Base class of agents that know the examination probabilities of a position-based model."""
 
     click_models = "PBM"
 
@@ -61,22 +59,22 @@ class ExaminationAgent(CompiledAgent):
 
 
 class PBMUCBState(NamedTuple):
-    clicks: Annotated[Ints, "L"]  # S
-    displays: Annotated[Ints, "L"]  # N
-    weight: Annotated[Floats, "L"]  # Ñ, displays weighted by κ
+    clicks: Annotated[Ints, "L"]  # S, the clicks on each item
+    displays: Annotated[Ints, "L"]  # N, the displays of each item
+    weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
     mean: Annotated[Floats, "L", np.inf]  # S/Ñ, infinite before the first display
     width: Annotated[Floats, "L"]  # sqrt(N/2)/Ñ
     indices: Annotated[Floats, "L", np.inf]
-    order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # sessions
-    examination: Floats  # (K,) κ
-    positions: Annotated[Ints, "K"]  # by decreasing κ
+    order: Annotated[Ints, "L", range]  # items, sorted by index
+    t: Annotated[Ints, "1"]  # sessions so far
+    examination: Floats  # (K,) κ, the examination probabilities
+    positions: Annotated[Ints, "K"]  # positions, sorted by decreasing κ
     epsilon: float
 
 
 @kernel
 def rank_ucb(state, rng, ranking):
-    # S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)) with δ = (1 + ε) log t
+    # The bound is S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)), with δ = (1 + ε) log t.
     radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
@@ -97,19 +95,19 @@ def update_ucb(state, ranking, clicks):
 
 
 class PBMUCB(ExaminationAgent):
-    """PBM-UCB: the K items with the largest upper confidence bounds of attraction, for known
-    examination probabilities.
+    """PBM-UCB: an agent that shows the K items with the largest upper confidence bounds of
+    attraction, for the position-based model with known examination probabilities.
 
     Idea:
-        Users look at some positions of a list more often than at others, whatever items are there.
-        PBM-UCB is given the probability κ_l that position l is examined, and learns the attraction
-        of each item, its click probability once examined. It estimates attraction by S / Ñ: S
-        counts the clicks on an item, and Ñ counts its displays, each weighted by κ_l. This estimate
-        has no position bias, and it uses all positions, so PBM-UCB learns faster than agents that
-        must also estimate κ. It shows the K items with the largest upper confidence bounds
-        (Hoeffding's inequality), the largest at the position with the largest κ_l. Its bounds are
-        wide where clicks are rare, and it may settle on a wrong list if κ or the click model is
-        wrong.
+        Users look at some positions of a list more often than at others, regardless of the items
+        there. PBM-UCB is given the probability κ_l that position l is examined, and learns the
+        attraction of each item, which is the item's click probability once examined. It estimates
+        attraction by S / Ñ: S counts the clicks on an item, and Ñ counts its displays, each
+        weighted by κ_l. This estimate has no position bias and uses all positions, so PBM-UCB
+        learns faster than agents that must also estimate κ. It shows the K items with the largest
+        upper confidence bounds (Hoeffding's inequality), the largest at the position with the
+        largest κ_l. Its bounds are wide if clicks are rare, and it may settle on a wrong list if κ
+        or the click model is wrong.
 
     Algorithm:
         ::
@@ -132,23 +130,26 @@ class PBMUCB(ExaminationAgent):
                     Ñ_k ← Ñ_k + κ_l
 
     Args:
-        n_items: L.
-        n_positions: K.
-        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
-            fills them in.
-        epsilon: ε ≥ 0; the regret bound holds for any ε > 0.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        examination: ``(K,)`` the probability κ that users examine each position, in ``(0, 1]``;
+            ``make_agent`` fills in these probabilities.
+        epsilon: ε ≥ 0; a larger ε explores more. The paper proves its regret bound for any ε > 0.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a wrong shape, a κ outside ``(0, 1]``, or a negative epsilon.
+        ValueError: ``examination`` has a wrong shape or a number outside ``(0, 1]``, or ``epsilon``
+            is negative.
 
     Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
         section 4 (PBM-UCB).
 
     Deviations from the paper:
-        1. ⚠ Ties, and items never shown (which rank first), are ordered uniformly at random.
-        2. κ need not decrease: the paper numbers positions by κ, here they keep their own order.
-        3. ⚠ The default ε is 0, which the regret bound does not cover.
+        1. ⚠ Items with equal bounds are ordered uniformly at random. Items that were never shown
+           come first, also in random order.
+        2. κ need not decrease with the position. The paper numbers positions by decreasing κ; here
+           position 1 is always the top of the list.
+        3. ⚠ By default, ε is 0, which the paper's regret bound does not cover.
 
     Example:
         >>> PBMUCB(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape
@@ -176,28 +177,29 @@ class PBMUCB(ExaminationAgent):
 
 
 class PBMPIEState(NamedTuple):
-    clicks: Annotated[Ints, "L K"]  # S_{i,l}
-    displays: Annotated[Ints, "L K"]  # N_{i,l}
-    weight: Annotated[Floats, "L"]  # Ñ, displays weighted by κ
+    clicks: Annotated[Ints, "L K"]  # S_{i,l}, the clicks on each item at each position
+    displays: Annotated[Ints, "L K"]  # N_{i,l}, the displays of each item at each position
+    weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
     mean: Annotated[Floats, "L", -1.0]  # θ̂ = S/Ñ, -1 where Ñ = 0
-    order: Annotated[Ints, "L", range]  # items by θ̂, the leaders first
-    peak: Annotated[Floats, "L"]  # Σ_l of the log-likelihoods at S_{i,l}/N_{i,l}
-    # whether `peak` is out of date: it is needed for items outside the leaders only
+    order: Annotated[Ints, "L", range]  # items, sorted by decreasing θ̂: the leaders first
+    peak: Annotated[Floats, "L"]  # the log-likelihood of each item's counts at S_{i,l}/N_{i,l}
+    # whether `peak` is out of date; only items outside the leaders need it
     stale: Annotated[Flags, "L", True]
-    t: Annotated[Ints, "1"]  # sessions
-    start: Annotated[Ints, "L"]  # the order of the items in the cyclic start
-    examination: Floats  # (K,) κ
-    positions: Annotated[Ints, "K"]  # by decreasing κ
-    log_miss: Annotated[Floats, "K"]  # log(1 - κ_l x) for the x at hand
+    t: Annotated[Ints, "1"]  # sessions so far
+    start: Annotated[Ints, "L"]  # the random order of the items in the first L sessions
+    examination: Floats  # (K,) κ, the examination probabilities
+    positions: Annotated[Ints, "K"]  # positions, sorted by decreasing κ
+    log_miss: Annotated[Floats, "K"]  # working memory: log(1 - κ_l x)
     bound: float  # (1 + ε) log T
 
 
 @kernel
 def is_promising(state, item, x):
-    """Whether U_i ≥ x, where U_i is the largest q from the minimiser of Φ_i on with Φ_i(q) ≤ bound.
+    """Return whether the upper confidence bound U_i of an item is at least x. U_i is the largest q
+    at or above the minimiser of Φ_i with Φ_i(q) ≤ bound.
 
-    Φ_i(q) = Σ_l N_{i,l} KL(S_{i,l}/N_{i,l}, κ_l q) is convex: x is at most the minimiser if Φ_i'(x)
-    ≤ 0.
+    Φ_i(q) = Σ_l N_{i,l} KL(S_{i,l}/N_{i,l}, κ_l q) is convex, so x is at most the minimiser if
+    Φ_i'(x) ≤ 0.
     """
     if x <= 0.0:
         return True
@@ -210,7 +212,7 @@ def is_promising(state, item, x):
             phi -= c * math.log(state.examination[k] * x)
         if misses > 0:
             if state.examination[k] * x >= 1.0:
-                return False  # Φ is infinite there
+                return False  # Φ_i(x) is infinite
             phi -= misses * state.log_miss[k]
             slope += misses * state.examination[k] / (1.0 - state.examination[k] * x)
     return slope <= clicks / x or phi <= state.bound
@@ -219,7 +221,7 @@ def is_promising(state, item, x):
 @kernel
 def rank_pie(state, rng, ranking):
     n_items, n_positions = len(state.order), len(ranking)
-    if state.t[0] < n_items:  # every item once at every position
+    if state.t[0] < n_items:  # show every item once at every position
         for k in range(n_positions):
             ranking[k] = state.start[(state.t[0] + k) % n_items]
         return
@@ -227,7 +229,7 @@ def rank_pie(state, rng, ranking):
     show_at(state.positions, state.order, ranking)
     x = state.mean[state.order[n_positions - 1]]
     if x > 1.0:
-        return  # no index exceeds 1
+        return  # no upper bound exceeds 1
     for k in range(n_positions):
         state.log_miss[k] = (
             math.log1p(-state.examination[k] * x) if state.examination[k] * x < 1.0 else -np.inf
@@ -242,7 +244,7 @@ def rank_pie(state, rng, ranking):
                 state.peak[item] += log_likelihood(state.clicks[item, k], state.displays[item, k])
         if is_promising(state, item, x):
             promising += 1
-            # each of those seen so far with equal probability
+            # so each promising item has equal probability
             if int(rng.random() * promising) == 0:
                 chosen = item
     if promising > 0 and rng.random() < 0.5:
@@ -264,19 +266,20 @@ def update_pie(state, ranking, clicks):
 
 
 class PBMPIE(ExaminationAgent):
-    """PBM-PIE: the K best items so far, with experiments only on the position that is examined
-    least.
+    """PBM-PIE: an agent that shows the K best items so far, and explores only at the position that
+    users examine least, for the position-based model with known examination probabilities.
 
     Idea:
-        In the position-based model users examine position l with a known probability κ_l, whatever
-        item is there. PBM-PIE counts the clicks and displays of each item at each position, and
-        estimates attraction by clicks divided by displays weighted by κ_l. It shows the leaders,
-        the K items with the largest estimates, the better ones at positions with larger κ_l. With
-        probability 1/2 it replaces the last leader by a random item whose upper confidence bound
-        (KL-UCB) reaches the estimate of this leader. Such experiments cost little, because few
-        users examine the position of the last leader, and the paper proves regret close to the
-        lower bound. However, clicks are also rare there, so it takes long to find a good item, and
-        the agent requires the horizon and the true κ.
+        In the position-based model, users examine position l with a known probability κ_l,
+        regardless of the item there. PBM-PIE counts the clicks and displays of each item at each
+        position, and estimates an item's attraction as its clicks divided by the sum of κ_l over
+        its displays. It shows the *leaders*, the K items with the largest estimates, with the
+        better items at the positions with larger κ_l. With probability 1/2 it replaces the last
+        leader by a random item whose upper confidence bound (KL-UCB) reaches the estimate of this
+        leader. Such experiments cost little, because few users examine the position of the last
+        leader, and the paper proves regret close to the lower bound. However, clicks at this
+        position are also rare, so it takes a long time to find a good item. PBM-PIE requires the
+        horizon and the true κ.
 
     Algorithm:
         ::
@@ -300,27 +303,30 @@ class PBMPIE(ExaminationAgent):
                     S_{A_l(t),l} ← S_{A_l(t),l} + Z_l; N_{A_l(t),l} ← N_{A_l(t),l} + 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
-            fills them in.
-        horizon: T.
-        epsilon: ε ≥ 0; the regret bound holds for any ε > 0.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        examination: ``(K,)`` the probability κ that users examine each position, in ``(0, 1]``;
+            ``make_agent`` fills in these probabilities.
+        horizon: the number of sessions, T.
+        epsilon: ε ≥ 0; a larger ε explores more. The paper proves its regret bound for any ε > 0.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a wrong shape, a κ outside ``(0, 1]``, a bad horizon, or a negative epsilon.
+        ValueError: ``examination`` has a wrong shape or a number outside ``(0, 1]``, ``horizon`` is
+            invalid, or ``epsilon`` is negative.
 
     Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
         Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ The first L sessions show every item once at every position, in a cyclic design over a
-           random order of the items.
-        2. ⚠ Ties among θ̂ are broken uniformly at random. If the θ̂ of the last leader is above 1,
-           no item replaces it, because no index exceeds 1. An item without data ranks last.
-        3. κ need not decrease: the k-th leader goes to the position with the k-th largest κ.
-        4. ⚠ The default ε is 0. Algorithm 1 and its regret bound require ε > 0.
+        1. ⚠ The first L sessions show every item once at every position: the list moves cyclically
+           through a random order of the items.
+        2. ⚠ Ties between estimates θ̂ are broken uniformly at random. If the last leader's θ̂ is
+           above 1, no item replaces the last leader, because no upper confidence bound exceeds 1.
+           An item without data ranks last.
+        3. κ need not decrease with the position: the k-th leader is shown at the position with the
+           k-th largest κ.
+        4. ⚠ By default, ε is 0. Algorithm 1 of the paper and its regret bound require ε > 0.
 
     Example:
         >>> PBMPIE(4, 2, examination=[1.0, 0.5], horizon=1000, seed=0).rank(None).shape

@@ -1,5 +1,5 @@
-"""Thompson sampling for the position-based model with known examination: PBM-TS and BC-MPTS (Lagrée
-et al. 2016).
+"""Agents with Thompson sampling for the position-based model with known examination probabilities:
+PBM-TS and BC-MPTS (Lagrée et al. 2016).
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from .shared_kernels import rank_by_draw, show_at
 
 
 class PBMTSState(NamedTuple):
-    clicks: Annotated[Ints, "L"]  # S
-    misses: Annotated[Ints, "L K"]  # N_l - S_l
-    draws: Annotated[Floats, "L"]  # the draw of this session from each posterior
-    order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
-    examination: Floats  # (K,) κ
-    positions: Annotated[Ints, "K"]  # by decreasing κ
-    # The hat over each posterior: see `build_hat`.
-    stale: Annotated[Flags, "L", True]  # whether the hat is out of date
+    clicks: Annotated[Ints, "L"]  # S, the clicks on each item
+    misses: Annotated[Ints, "L K"]  # N_l - S_l, the displays without a click
+    draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
+    order: Annotated[Ints, "L", range]  # the K items with the largest draws, then the others
+    examination: Floats  # (K,) κ, the examination probabilities
+    positions: Annotated[Ints, "K"]  # positions, sorted by decreasing κ
+    # The hat over each item's posterior: see `build_hat`.
+    stale: Annotated[Flags, "L", True]  # whether the hat must be built again
     mode: Annotated[Floats, "L"]  # the maximum of the density
     top: Annotated[Floats, "L"]  # the log density at the mode
     left: Annotated[Floats, "L"]  # the left end of the flat part of the hat
-    right: Annotated[Floats, "L", 1.0]  # its right end
-    rise: Annotated[Floats, "L"]  # slope of the log hat before `left`, or 0 without this part
-    # minus the slope of the log hat after `right`, or 0 without this part
+    right: Annotated[Floats, "L", 1.0]  # the right end of the flat part
+    rise: Annotated[Floats, "L"]  # the slope of the log hat before `left`; 0: no such part
+    # minus the slope of the log hat after `right`, or 0 if the hat has no such part
     fall: Annotated[Floats, "L"]
     before: Annotated[Floats, "L"]  # the area of the hat before `left`, in units of its top
-    after: Annotated[Floats, "L"]  # the area after `right`
-    # Chords of the log density: a proposal below them is accepted without computing the density.
-    low: Annotated[Floats, "L"]  # the start of the chord up to the mode, or the mode without one
-    # the end of the chord down from the mode, or the mode without one
+    after: Annotated[Floats, "L"]  # the area of the hat after `right`, in units of its top
+    # Chords of the log density. A proposal below a chord is accepted without computing the density.
+    low: Annotated[Floats, "L"]  # the start of the chord up to the mode; the mode if none
+    # the end of the chord down from the mode, or the mode if there is no such chord
     high: Annotated[Floats, "L"]
-    ascent: Annotated[Floats, "L"]  # slope of the first chord
-    descent: Annotated[Floats, "L"]  # minus the slope of the second
+    ascent: Annotated[Floats, "L"]  # the slope of the chord up to the mode
+    descent: Annotated[Floats, "L"]  # minus the slope of the chord down from the mode
 
 
 @kernel
@@ -62,18 +62,19 @@ def update_ts(state, ranking, clicks):
 
 
 class PBMTS(ExaminationAgent):
-    """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination
-    probabilities κ.
+    """PBM-TS: an agent that applies Thompson sampling with the exact posterior of each attraction,
+    for the position-based model with known examination probabilities.
 
     Idea:
-        In the position-based model users examine position l with a known probability κ_l, and click
-        an examined item with probability θ, its attraction. PBM-TS counts for each item its clicks
-        S, and for each position l its displays without a click F_l. In each session it draws θ for
-        each item from the exact posterior, by rejection sampling, which is efficient because the
-        log density is concave. It shows the K items with the largest draws, the largest at the
-        position with the largest κ_l. The posterior has no position bias: a missing click at a
-        position where few users look changes it little. The paper proves no regret bound, a draw
-        takes more time than one from a Beta distribution, and a wrong κ misleads the agent.
+        In the position-based model, users examine position l with a known probability κ_l, and
+        click an examined item with probability θ, its attraction. For each item, PBM-TS counts the
+        clicks S, and for each position l the displays without a click, F_l. In each session, it
+        draws θ for each item from the exact posterior by rejection sampling, which is efficient
+        because the log density is concave. It shows the K items with the largest draws, the largest
+        at the position with the largest κ_l. The posterior has no position bias: a missing click at
+        a position where few users look changes the posterior little. The paper proves no regret
+        bound. A draw from the exact posterior takes more time than a draw from a Beta distribution,
+        and a wrong κ misleads PBM-TS.
 
     Algorithm:
         ::
@@ -92,21 +93,21 @@ class PBMTS(ExaminationAgent):
                     F_{A_l(t),l} ← F_{A_l(t),l} + 1 - Z_l
 
     Args:
-        n_items: L.
-        n_positions: K.
-        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
-            fills them in.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        examination: ``(K,)`` the probability κ that users examine each position, in ``(0, 1]``;
+            ``make_agent`` fills in these probabilities.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
+        ValueError: ``examination`` has a wrong shape or a number outside ``(0, 1]``.
 
     Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
         section 5 (PBM-TS).
 
     Deviations from the paper:
-        1. ⚠ We did not have the text of section 5. The posterior is derived from the model, with a
-           uniform prior on θ, and ties are broken uniformly at random.
+        1. ⚠ We did not have access to the text of section 5. We derived the posterior from the
+           model, with a uniform prior on θ; ties are broken uniformly at random.
 
     Example:
         >>> PBMTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape
@@ -133,12 +134,12 @@ class PBMTS(ExaminationAgent):
 
 
 class BCMPTSState(NamedTuple):
-    clicks: Annotated[Ints, "L"]  # S
-    weight: Annotated[Floats, "L"]  # Ñ, displays weighted by κ
-    draws: Annotated[Floats, "L"]  # this session's draw for each item
-    order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
-    examination: Floats  # (K,) κ
-    positions: Annotated[Ints, "K"]  # by decreasing κ
+    clicks: Annotated[Ints, "L"]  # S, the clicks on each item
+    weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
+    draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
+    order: Annotated[Ints, "L", range]  # the K items with the largest draws, then the others
+    examination: Floats  # (K,) κ, the examination probabilities
+    positions: Annotated[Ints, "K"]  # positions, sorted by decreasing κ
 
 
 @kernel
@@ -158,19 +159,19 @@ def update_bc(state, ranking, clicks):
 
 
 class BCMPTS(ExaminationAgent):
-    """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts, the paper's
-    baseline for PBM-TS.
+    """BC-MPTS: an agent that applies Thompson sampling with Beta posteriors of bias-corrected
+    counts; the paper's baseline for PBM-TS.
 
     Idea:
-        In the position-based model users examine position l with a known probability κ_l, so an
-        item gets fewer clicks where few users look. BC-MPTS (bias-corrected multiple-play Thompson
-        sampling) counts for each item its clicks S and its displays Ñ, each display weighted by
-        κ_l. In each session it draws one number for each item from the Beta distribution with
-        parameters 1 + S and 1 + max(0, Ñ - S). It shows the K items with the largest draws, the
-        largest at the position with the largest κ_l. The Beta distribution is not the exact
-        posterior, but it is a good approximation for small attractions, and draws take less time
-        than in `PBMTS`. The approximation is poor for large attractions, and a wrong κ misleads the
-        agent, as it misleads `PBMTS`.
+        In the position-based model, users examine position l with a known probability κ_l, so an
+        item gets fewer clicks where few users look. For each item, BC-MPTS (bias-corrected
+        multiple-play Thompson sampling) counts the clicks S and the displays Ñ, with each display
+        weighted by κ_l. In each session, it draws a number for each item from the Beta distribution
+        with parameters 1 + S and 1 + max(0, Ñ - S). It shows the K items with the largest draws,
+        the largest at the position with the largest κ_l. The Beta distribution approximates the
+        exact posterior, and its draws take less time than those of `PBMTS`. The approximation is
+        good for small attractions but poor for large ones. A wrong κ misleads BC-MPTS, as it
+        misleads `PBMTS`.
 
     Algorithm:
         ::
@@ -189,18 +190,18 @@ class BCMPTS(ExaminationAgent):
                     Ñ_{A_l(t)} ← Ñ_{A_l(t)} + κ_l
 
     Args:
-        n_items, n_positions, examination, seed: as in `PBMTS`.
+        n_items, n_positions, examination, seed: the same as for `PBMTS`.
 
     Raises:
-        ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
+        ValueError: ``examination`` has a wrong shape or a number outside ``(0, 1]``.
 
-    Source: as for `PBMTS`, section 5 (BC-MPTS), after MP-TS of Komiyama, Honda, Nakagawa, *Optimal
-    regret analysis of Thompson sampling in stochastic multi-armed bandit problem with multiple
-    plays*, ICML 2015.
+    Source: the paper of `PBMTS`, section 5 (BC-MPTS), after MP-TS of Komiyama, Honda, Nakagawa,
+    *Optimal regret analysis of Thompson sampling in stochastic multi-armed bandit problem with
+    multiple plays*, ICML 2015.
 
     Deviations from the paper:
-        1. ⚠ We did not have the text of section 5. The corrected counts and the uniform prior are
-           our reading of its name, bias-corrected multiple-play Thompson sampling.
+        1. ⚠ We did not have access to the text of section 5. We inferred the corrected counts and
+           the uniform prior from the agent's name, bias-corrected multiple-play Thompson sampling.
 
     Example:
         >>> BCMPTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape

@@ -1,5 +1,5 @@
-"""The published agents by family. An agent that is missing here appears in no table and in no test
-of all agents.
+"""The list of published agents, by family. All tables and all tests that cover every agent read
+this list.
 """
 
 from .agent import Agent
@@ -49,11 +49,12 @@ FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
     "users with memory": (CascadeVI,),
     "reinforcement learning": (PPO, A2C, DQN, SAC),
 }
-"""The published agents, in the order of all tables. Each class states its own ``paper``,
-``bibtex_keys``, ``click_models``, ``observes`` and ``requires``, and whether it is a `Learner`.
+"""The published agents by family, in the order of all tables. The other columns of the tables come
+from the attributes of each class: ``paper``, ``bibtex_keys``, ``click_models``, ``observes`` and
+``requires``.
 """
 
 AGENTS: dict[str, type[Agent | Learner]] = {
     agent.__name__: agent for family in FAMILIES.values() for agent in family
 }
-"""The published agents by name."""
+"""The published agents, in a mapping from class names to classes."""

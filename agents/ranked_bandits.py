@@ -1,4 +1,6 @@
-"""Ranked bandits (Radlinski et al. 2008): a bandit for each position, by Exp3 or KL-UCB."""
+"""Ranked bandits (Radlinski et al. 2008): agents with a separate bandit for each position, either
+Exp3 or KL-UCB.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from .shared_kernels import LAST_CLICK
 
 
 def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
-    """Return the `rank_kernel` of bandits whose choice at position k is ``choose(state, k,
-    rng)``.
+    """Return the `rank_kernel` of an agent whose bandit for position k chooses the item
+    ``choose(state, k, rng)``.
     """
 
     @kernel
@@ -31,7 +33,7 @@ def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
         for k in range(len(ranking)):
             item = choose(state, k, rng)
             state.choice[k] = item
-            if state.shown[item]:  # replace it by a random item that is not shown above
+            if state.shown[item]:  # replace it with a random item that is not yet in the list
                 skip, item = int(rng.random() * n_left), 0
                 while state.shown[item] or skip > 0:
                     skip -= not state.shown[item]
@@ -46,8 +48,9 @@ def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
 
 
 def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
-    """Return the `update_kernel` of bandits; ``learn(state, k, item, reward)`` gets the reward of
-    the choice at position k.
+    """Return the `update_kernel` of an agent whose bandit for position k learns by ``learn(state,
+    k, item, reward)``, where ``item`` is the bandit's choice and ``reward`` the reward for this
+    choice.
     """
 
     @kernel
@@ -62,11 +65,12 @@ def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
 
 
 def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the ``(K,)`` list of the bandits' best choices, from the top; an item that is already
-    above is replaced by the next best item.
+    """Return the ``(K,)`` list of the bandits' best items. If a bandit's best item is already
+    higher in the list, its next best item takes the position.
 
     Args:
-        estimates: ``(K, L)`` the estimate of each item by the bandit of each position.
+        estimates: ``(K, L)`` the estimates of the items, with a row for the bandit of each
+            position.
     """
     estimates, ranking = estimates.copy(), np.empty(len(estimates), np.int64)
     for k in range(len(ranking)):
@@ -80,9 +84,9 @@ def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
 
 class Exp3State(NamedTuple):
     choice: Annotated[Ints, "K"]  # the choice of each bandit
-    shown: Annotated[Flags, "L"]  # false between sessions
-    t: Annotated[Ints, "1"]  # sessions
-    chance: Annotated[Floats, "K"]  # p of each choice
+    shown: Annotated[Flags, "L"]  # all false between sessions
+    t: Annotated[Ints, "1"]  # sessions so far
+    chance: Annotated[Floats, "K"]  # p, the probability with which each choice was drawn
     log_weight: Annotated[Floats, "K L"]  # log w
     offset: Annotated[Floats, "K"]  # subtracted from log w before exponentiation
     weight: Annotated[Floats, "K L", 1.0]  # exp(log w - offset)
@@ -115,7 +119,7 @@ def choose_exp3(state, k, rng):
 @kernel
 def learn_exp3(state, k, item, reward):
     if reward == 0:
-        return  # w · exp(0)
+        return  # the weight would be multiplied by exp(0)
     n_items = state.weight.shape[1]
     state.log_weight[k, item] += state.gamma / (state.chance[k] * n_items)
     if state.log_weight[k, item] - state.offset[k] > 30.0:
@@ -130,18 +134,19 @@ def learn_exp3(state, k, item, reward):
 
 
 class RankedExp3(CompiledAgent):
-    """RankedExp3: an Exp3 bandit over all items for each position, rewarded if its own choice was
-    shown and clicked.
+    """RankedExp3: an agent with an Exp3 bandit for each position, which chooses among all items and
+    is rewarded if its choice was shown and clicked.
 
     Idea:
         Ranked bandits assume no click model: each position has its own bandit, which chooses one of
         all L items and is rewarded if the user clicks it. RankedExp3 uses Exp3 bandits, which do
-        not even assume that users stay the same. Each bandit keeps a weight for each item and draws
-        items in proportion to the weights, except for a share γ of uniform draws. If the drawn item
-        is already at a higher position, a random item replaces it, and the bandit earns nothing.
-        The first bandit learns what most users click, the second what users click in addition, and
-        so on, which makes the lists diverse. Learning is slow: each position learns L numbers from
-        its own clicks alone, and lower positions only after the upper ones have converged.
+        not even assume that users' behaviour stays the same. Each bandit keeps a weight for each
+        item. With probability γ, it draws an item uniformly; otherwise, it draws an item in
+        proportion to the weights. If the drawn item is already at a higher position, a random item
+        replaces it, and the bandit earns nothing. The first bandit learns which item most users
+        click, the second which item attracts most additional clicks, and so on, so the lists are
+        diverse. Learning is slow: each bandit learns L numbers from the clicks at its own position
+        alone, and a lower bandit can converge only after the bandits above have converged.
 
     Algorithm:
         ::
@@ -159,24 +164,24 @@ class RankedExp3(CompiledAgent):
                     w_k(b_k) ← w_k(b_k) exp(γ (f / p_k(b_k)) / L)
 
     Args:
-        n_items: L.
-        n_positions: K.
-        horizon: T, for the default of γ.
-        gamma: γ in ``(0, 1]``, the share of uniform exploration; by default ``min(1, sqrt(L log L /
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        horizon: the number of sessions, T, from which the default of γ is computed.
+        gamma: the share γ of uniform draws, in ``(0, 1]``; by default ``min(1, sqrt(L log L /
             ((e-1) T)))``.
-        seed: seeds the agent's own generator.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a bad horizon or gamma.
+        ValueError: ``horizon`` or ``gamma`` is invalid.
 
     Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*,
     ICML 2008, Algorithm 2; with Exp3 of Auer, Cesa-Bianchi, Freund, Schapire, *Gambling in a rigged
     casino: the adversarial multi-armed bandit problem*, FOCS 1995.
 
     Deviations from the paper:
-        1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the
-           replacement earned.
-        2. Weights are stored as logarithms, so they do not overflow at any horizon.
+        1. ⚠ A bandit whose choice was replaced gets the reward 0, even if the replacement was
+           clicked.
+        2. Weights are stored as logarithms, so they do not overflow, however long the run is.
 
     Example:
         >>> RankedExp3(4, 2, horizon=1000, seed=0).rank(None).shape
@@ -219,10 +224,11 @@ class RankedExp3(CompiledAgent):
 
 class RankedKLUCBState(NamedTuple):
     choice: Annotated[Ints, "K"]  # the choice of each bandit
-    shown: Annotated[Flags, "L"]  # false between sessions
-    t: Annotated[Ints, "1"]  # sessions
-    positions: Annotated[Ints, "1"]  # 0, the only position of a bandit's list
-    # Row k is the state of a KL-UCB agent with a list of one position: see `KLUCBState`.
+    shown: Annotated[Flags, "L"]  # all false between sessions
+    t: Annotated[Ints, "1"]  # sessions so far
+    positions: Annotated[Ints, "1"]  # 0, the only position in a bandit's list
+    # Row k of each array is the state of a KL-UCB agent for lists with a single position: see
+    # `KLUCBState`.
     clicks: Annotated[Ints, "K L"]
     examined: Annotated[Ints, "K L"]
     peak: Annotated[Floats, "K L"]
@@ -232,7 +238,9 @@ class RankedKLUCBState(NamedTuple):
 
 @kernel
 def bandit_of(state, k):
-    """Return the state of the bandit of position k; its feedback rule is not used."""
+    """Return the state of the bandit for position k, as a `KLUCBState`. The kernels that use it do
+    not read its feedback rule.
+    """
     counts = state.clicks[k], state.examined[k], state.peak[k]
     return KLUCBState(
         *counts, state.indices[k], state.order[k], state.t, state.positions, LAST_CLICK, C
@@ -251,18 +259,19 @@ def learn_choice(state, k, item, reward):
 
 
 class RankedKLUCB(CompiledAgent):
-    """RankedKL-UCB: `RankedExp3` with KL-UCB bandits: the largest ``kl_upper(mean, (log t + 3 log
-    log t) / pulls)``.
+    """RankedKL-UCB: an agent with a KL-UCB bandit for each position, which chooses the item with
+    the largest ``kl_upper(mean, (log t + 3 log log t) / pulls)``.
 
     Idea:
         RankedKL-UCB assumes no click model: as in `RankedExp3`, each position has its own bandit,
-        here KL-UCB. The bandit of position k keeps, for each item, how often it chose this item,
-        N_k, and the share of these choices with a click. It chooses the item with the highest click
-        rate that these counts do not rule out, measured by the Kullback-Leibler divergence. If the
-        chosen item is already at a higher position, a random item replaces it, and the choice
-        counts as a failure. It needs no examination probabilities, which made it a benchmark for
-        the position-based model. Each position learns L numbers from its own clicks alone, which
-        takes about K times as many sessions as sharing the clicks between positions.
+        but the bandits use KL-UCB. For each item, the bandit of position k counts how often it
+        chose the item, N_k, and keeps the fraction of these choices that were clicked. It chooses
+        the item with the highest click rate that these counts do not rule out, measured by the
+        Kullback-Leibler divergence. If the chosen item is already at a higher position, a random
+        item replaces it, and the choice counts as a failure. RankedKL-UCB needs no examination
+        probabilities, so it became a benchmark for the position-based model. Each bandit learns L
+        numbers from the clicks at its own position alone, which takes about K times as many
+        sessions as learning from the clicks at all positions.
 
     Algorithm:
         ::
@@ -284,17 +293,18 @@ class RankedKLUCB(CompiledAgent):
                     N_k(b_k) ← N_k(b_k) + 1
 
     Args:
-        n_items: L.
-        n_positions: K.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        seed: the seed of the agent's own random generator.
 
     Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*,
     ICML 2008, Algorithm 2; with KL-UCB of Garivier, Cappé, *The KL-UCB algorithm for bounded
     stochastic bandits and beyond*, COLT 2011.
 
     Deviations from the paper:
-        1. ⚠ A replaced choice counts as a pull with reward 0.
-        2. ⚠ Ties, and items never chosen (which rank first), are ordered uniformly at random.
+        1. ⚠ A choice that was replaced counts as a pull with reward 0.
+        2. ⚠ A bandit breaks ties uniformly at random. It first chooses the items that it has never
+           chosen, also in random order.
 
     Example:
         >>> RankedKLUCB(4, 2, seed=0).rank(None).shape

@@ -1,6 +1,6 @@
-"""The linear algebra of a ridge regression: kernels on the arrays of `LinearState`.
+"""Linear algebra for ridge regression: kernels that work on the arrays of `LinearState`.
 
-The inner loops run along rows and add to separate entries, so that the compiler can use vector
+The inner loops run along rows and add to separate entries, so the compiler can use vector
 instructions without changing the order of any sum.
 """
 
@@ -12,7 +12,7 @@ from ..core.kernels import kernel
 from ..core.sums import weighted_sum
 from .shared_kernels import cholesky
 
-STEEP = 100.0  # largest w² xᵀA⁻¹x for the rank-one update of the inverse: beyond it, digits cancel
+STEEP = 100.0  # the rank-one update of A⁻¹ loses digits if w² xᵀA⁻¹x is larger
 
 
 @kernel
@@ -28,7 +28,9 @@ def multiply(matrix, x, product):
 
 @kernel
 def solve_lower(factor, x):
-    """Solve ``F z = x`` in place."""
+    """Replace x by the solution z of ``F z = x``, where ``factor`` is the lower triangular matrix
+    F.
+    """
     for i in range(len(x)):
         for k in range(i):
             x[i] -= factor[i, k] * x[k]
@@ -37,7 +39,9 @@ def solve_lower(factor, x):
 
 @kernel
 def solve_upper(factor, x):
-    """Solve ``Fᵀ z = x`` in place."""
+    """Replace x by the solution z of ``Fᵀ z = x``, where ``factor`` is the lower triangular matrix
+    F.
+    """
     for i in range(len(x) - 1, -1, -1):
         x[i] /= factor[i, i]
         for k in range(i):
@@ -46,14 +50,15 @@ def solve_upper(factor, x):
 
 @kernel
 def add_sample(state, x, weight, click):
-    """Add a sample: ``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the Sherman-Morrison formula.
+    """Add a sample to the regression: ``A += w² x xᵀ`` and ``b += w c x``. Update ``A⁻¹`` by the
+    Sherman-Morrison formula.
 
-    Return whether the formula is accurate; if not, ``A⁻¹`` is unchanged.
+    Return whether the formula is accurate enough; if it is not, ``A⁻¹`` stays unchanged.
     """
     d, gain = len(x), state.vector
     multiply(state.inverse, x, gain)
     growth = weight * weight * weighted_sum(x, gain)
-    safe = -0.5 < growth < STEEP  # rounding may make it negative
+    safe = -0.5 < growth < STEEP  # rounding may make `growth` negative
     scale = weight / math.sqrt(1.0 + growth) if safe else 0.0
     for i in range(d):
         gain[i] *= scale
@@ -69,7 +74,7 @@ def add_sample(state, x, weight, click):
 
 @kernel
 def refresh(state):
-    """Compute ``A⁻¹`` from A, by its `cholesky` factor."""
+    """Compute ``A⁻¹`` and θ again, from the `cholesky` factor of A."""
     cholesky(state.gram, state.ridge, state.factor)
     for i in range(len(state.gram)):
         row = state.inverse[i]

@@ -1,5 +1,5 @@
-"""Saving and loading of compiled agents, as files of arrays and JSON; a loaded agent continues
-exactly.
+"""Saving and loading of compiled agents, as files of arrays and JSON. A loaded agent continues
+exactly from where it was saved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Saved = TypeVar("Saved", bound="CompiledAgent")
 
 
 def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
-    """Write an agent; see `CompiledAgent.save`."""
+    """Save an agent to a file; see `CompiledAgent.save`."""
     description = {
         "format": FORMAT,
         "agent": type(agent).__qualname__,
@@ -44,7 +44,7 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
 
 
 def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
-    """Read an agent of a class; see `CompiledAgent.load`."""
+    """Load an agent of a class from a file; see `CompiledAgent.load`."""
     cure = "pass a file that save wrote, or restore this file from a backup"
     fault = "is not a saved agent, or is damaged", cure
     with one_line_errors(path, *fault), np.load(path, allow_pickle=False) as file:
@@ -66,8 +66,8 @@ def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
         state: dict[str, Any] = {}
         for name, value in agent.arrays.items():
             state[name] = array = arrays[f"state_{name}"]
-            n_free = 1 if name in agent.growing else 0  # the length of these may differ
+            n_free = 1 if name in agent.growing else 0  # their length may differ
             if (array.dtype, array.shape[n_free:]) != (value.dtype, value.shape[n_free:]):
-                raise ValueError(f"{name} is {array.dtype}{array.shape}, not {value.shape}")
+                raise ValueError(f"{name} is {array.dtype}{array.shape}; expected {value.shape}")
         agent.state = agent.state._replace(**state)
     return agent

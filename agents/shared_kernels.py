@@ -1,5 +1,5 @@
-"""Kernels that agents share: random choices, rankings with random ties, KL bounds, layers of a
-relation, Cholesky factors.
+"""Kernels that several agents share: random choices, sorting with random ties, KL bounds, the
+layers of a relation, and Cholesky factors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def shuffle_front(rng, items, start, stop, count):
 
 @kernel
 def precedes(index, item, other):
-    """Whether an item stands before another: by decreasing index, ties by id."""
+    """Return whether ``item`` sorts before ``other``: by decreasing index, then by id."""
     return index[item] > index[other] or (index[item] == index[other] and item < other)
 
 
@@ -42,9 +42,10 @@ def reverse(items, start, stop):
 
 @kernel
 def sort_by_index(index, order):
-    """Sort ``order`` by decreasing index, ties by id: insertion sort, fast if almost sorted.
+    """Sort ``order`` by decreasing index, then by id, with an insertion sort that is fast if
+    ``order`` is almost sorted.
 
-    A run of items that is already in order moves as a whole. If K such items fall behind n others,
+    Consecutive items that are already in order move together: if K such items fall behind n others,
     sorting takes about n + K steps instead of n times K.
     """
     i = 1
@@ -70,7 +71,7 @@ def sort_by_index(index, order):
 
 @kernel
 def sort_stably(index, order):
-    """Sort ``order`` by decreasing index; ties keep their order."""
+    """Sort ``order`` by decreasing index; items with equal indices keep their order."""
     for i in range(1, len(order)):
         item = order[i]
         j = i - 1
@@ -82,7 +83,9 @@ def sort_stably(index, order):
 
 @kernel
 def shuffle_ties(index, order, rng, count):
-    """Shuffle the ties of a sorted order that begin among the first ``count`` items."""
+    """Shuffle each group of items with equal indices that begins among the first ``count`` items of
+    a sorted order.
+    """
     n_items = len(order)
     start = 0
     while start < count:
@@ -95,17 +98,18 @@ def shuffle_ties(index, order, rng, count):
 
 @kernel
 def rank_by_index(index, order, rng, count):
-    """Sort so that ``order[:count]`` holds the ``count`` largest indices in decreasing order, ties
-    in random order.
+    """Write the items with the ``count`` largest indices into ``order[:count]``, in decreasing
+    order of their indices, with ties in random order.
 
-    The result depends only on the indices and the generator: ties are first put in the order of
-    their ids, then shuffled, so the initial permutation in ``order`` does not matter.
+    The result depends only on the indices and the generator, not on the initial permutation in
+    ``order``: ties are first sorted by id, then shuffled.
 
     Args:
-        index: ``(L,)`` the index of each item; no NaN.
-        order: ``(L,)`` a permutation of the items, fastest if it is the last result.
-        rng: the generator; it draws only if there are ties.
-        count: the number of sorted items.
+        index: ``(L,)`` the index of each item; NaN is not allowed.
+        order: ``(L,)`` a permutation of the items. Sorting is fastest if you pass the result of the
+            last call.
+        rng: the random generator, which draws only if there are ties.
+        count: the number of items to choose.
     """
     sort_by_index(index, order)
     shuffle_ties(index, order, rng, count)
@@ -113,11 +117,11 @@ def rank_by_index(index, order, rng, count):
 
 @kernel
 def choose_largest(index, order, count):
-    """Put the items with the ``count`` largest indices into ``order[:count]``, in decreasing order,
-    ties by id.
+    """Write the items with the ``count`` largest indices into ``order[:count]``, in decreasing
+    order of their indices, with ties sorted by id.
 
     Returns:
-        Whether the index of another item equals that of the last chosen item.
+        Whether an item that was not chosen has the same index as the last chosen item.
     """
     worst, tied = -np.inf, False
     for item in range(len(index)):
@@ -137,12 +141,13 @@ def choose_largest(index, order, count):
 
 @kernel
 def rank_by_draw(index, order, rng, count):
-    """`rank_by_index` for indices that are drawn in every session: the same choice without a full
-    sort.
+    """Make the same choice as `rank_by_index`, without a full sort; faster if the indices change
+    completely in every session.
 
     Args:
-        index, rng, count: as for `rank_by_index`.
-        order: ``(L,)`` output, the choice in ``order[:count]``; the rest is undefined.
+        index, rng, count: the same as for `rank_by_index`.
+        order: ``(L,)`` output: the chosen items in ``order[:count]``; the other entries are
+            undefined.
     """
     if choose_largest(index, order, count):
         for item in range(len(order)):
@@ -154,28 +159,32 @@ def rank_by_draw(index, order, rng, count):
 
 @kernel
 def show(order, ranking):
-    """Write the first items of an order into the list."""
+    """Write the first K items of an order into the list."""
     for k in range(len(ranking)):
         ranking[k] = order[k]
 
 
 @kernel
 def show_at(positions, order, ranking):
-    """Write the first items of an order into the list, the k-th at ``positions[k]``."""
+    """Write the first K items of an order into the list, with the k-th item at ``positions[k]``."""
     for k in range(len(ranking)):
         ranking[positions[k]] = order[k]
 
 
 @kernel
 def show_any(order, rng, ranking):
-    """Write a uniformly random list of the items of an order."""
+    """Write a uniformly random list of the items in ``order`` into ``ranking``. The kernel shuffles
+    ``order`` to draw the list.
+    """
     shuffle_front(rng, order, 0, len(order), len(ranking))
     show(order, ranking)
 
 
 @kernel
 def kl(p, q):
-    """Kullback-Leibler divergence KL(p, q) between Bernoulli laws, in nats."""
+    """Return the Kullback-Leibler divergence KL(p, q) between the Bernoulli distributions with
+    means p and q, in nats.
+    """
     result = 0.0
     if p > 0.0:
         result += p * math.log(p / q) if q > 0.0 else np.inf
@@ -186,18 +195,19 @@ def kl(p, q):
 
 @kernel
 def kl_upper(p, bound):
-    """Return the largest q ≥ p with KL(p, q) ≤ bound, up to rounding; it depends only on the
-    arguments.
+    """Return the largest q ≥ p with KL(p, q) ≤ bound, up to rounding. Equal arguments always give
+    the same result.
 
-    Newton's method from above: KL(p, ·) is convex and increasing above p, so the iterates decrease
-    to the root.
+    The kernel uses Newton's method from above. KL(p, ·) is convex and increasing above p, so the
+    iterates decrease to the root.
     """
     if p >= 1.0 or bound <= 0.0:
         return min(p, 1.0)
     if p <= 0.0:
         return -math.expm1(-bound)
     minus_entropy = p * math.log(p) + (1.0 - p) * math.log1p(-p)
-    # Two upper bounds on the root: Pinsker's inequality, and dropping the term in log q ≤ 0.
+    # Start from the smaller of two upper bounds of the root: the bound from Pinsker's inequality,
+    # and the root without the term in log q.
     q = min(p + math.sqrt(0.5 * bound), -math.expm1((minus_entropy - bound) / (1.0 - p)))
     for _ in range(100):
         if not p < q < 1.0:
@@ -218,27 +228,31 @@ def kl_lower(p, bound):
 
 @kernel
 def x_log_x(x):
-    """x log x, with 0 log 0 = 0."""
+    """Return x log x, which is 0 for x = 0."""
     return x * math.log(x) if x > 0 else 0.0
 
 
 @kernel
 def log_likelihood(clicks, displays):
-    """Return the maximal log-likelihood of counts, which is that under their mean."""
+    """Return the maximal log-likelihood of a number of clicks in a number of displays: the
+    log-likelihood under the click rate clicks / displays.
+    """
     return x_log_x(clicks) + x_log_x(displays - clicks) - x_log_x(displays)
 
 
 @kernel
 def exploration(t, c):
-    """Return ``max(log t + c log log t, 0)``, with 0 for t = 1 (t counts from 1)."""
+    """Return the confidence level ``max(log t + c log log t, 0)`` in session t, counted from 1; for
+    t = 1, the level is 0.
+    """
     log_t = math.log(t)
     return max(log_t + c * math.log(log_t), 0.0) if log_t > 0.0 else 0.0
 
 
 @kernel
 def examined_positions(clicks, feedback):
-    """Return the number of positions that a cascade agent counts as examined: down to the first or
-    last click, or all if there is no click.
+    """Return the number of positions that a cascade agent counts as examined: the positions down to
+    the first or last click, or all positions if there is no click.
     """
     if feedback == FIRST_CLICK:
         for k in range(len(clicks)):
@@ -253,7 +267,7 @@ def examined_positions(clicks, feedback):
 
 @kernel
 def is_beaten(beats, layer, item, number):
-    """Whether an item that has no layer yet, or layer ``number``, beats ``item``."""
+    """Return whether an item without a layer, or an item in layer ``number``, beats ``item``."""
     beaten = False
     for other in range(len(layer)):
         if beats[other, item] and (layer[other] < 0 or layer[other] == number):
@@ -264,14 +278,16 @@ def is_beaten(beats, layer, item, number):
 
 @kernel
 def topological_layers(beats, layer, order, start):
-    """Divide the items into layers: those that no other item beats, then those that no remaining
-    item beats, and so on; if every remaining item is beaten (a cycle), the rest is one layer.
+    """Divide the items into layers. The first layer contains the items that no other item beats,
+    the second the items that no remaining item beats, and so on. If every remaining item is beaten,
+    the relation has a cycle, and the remaining items form one layer.
 
     Args:
-        beats: ``(L, L)`` whether the first item beats the second.
-        layer: ``(L,)`` output, the layer of each item.
-        order: ``(L,)`` output, the items, layer by layer.
-        start: ``(L + 1,)`` output, the start of each layer in ``order``, then the end of the last.
+        beats: ``(L, L)`` whether the item of the row beats the item of the column.
+        layer: ``(L,)`` output: the layer of each item.
+        order: ``(L,)`` output: the items, layer by layer.
+        start: ``(L + 1,)`` output: the start of each layer in ``order``, then the end of the last
+            layer.
 
     Returns:
         The number of layers.
@@ -294,12 +310,14 @@ def topological_layers(beats, layer, order, start):
 
 @kernel
 def cholesky(matrix, ridge, factor):
-    """Write into ``factor`` the lower triangle of the F with ``F Fᵀ = matrix``, and above it that
-    of Fᵀ; the eigenvalues of ``matrix`` are at least ``ridge``.
+    """Write the Cholesky factor F of ``matrix``, with ``F Fᵀ = matrix``, into the lower triangle of
+    ``factor``, and Fᵀ into the upper triangle. The eigenvalues of ``matrix`` must be at least
+    ``ridge``.
 
-    The square of each diagonal entry of F is then at least ``ridge``, too; rounding errors cannot
-    make it smaller than ``ridge / 2``. Each entry subtracts its products from the first column to
-    the last, whole rows at a time, which the compiler turns into vector instructions.
+    The square of each diagonal entry of F is then also at least ``ridge``; the kernel replaces it
+    by ``ridge / 2`` if rounding errors make it smaller. The loops process whole rows, which the
+    compiler turns into vector instructions; each entry subtracts its products in the order of the
+    columns.
     """
     for i in range(len(matrix)):
         for j in range(i + 1):

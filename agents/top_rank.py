@@ -1,4 +1,4 @@
-"""TopRank (Lattimore et al. 2018), an agent for many click models that compares items in pairs."""
+"""TopRank (Lattimore et al. 2018), an agent for many click models that compares pairs of items."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .agent import Seed
 from .compiled_agent import CompiledAgent
 from .shared_kernels import show, shuffle_front, topological_layers
 
-# The paper's constant c; the published value 3.43 is a misprint of 3.3437.
+# The paper's constant c. The printed value 3.43 is a misprint for 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
-MIN_DELTA = 1e-300  # c / δ may overflow for a smaller δ
+MIN_DELTA = 1e-300  # for a smaller δ, c / δ may overflow
 
 
 class State(NamedTuple):
-    wins: Annotated[Ints, "L L"]  # sessions with a click on i and none on j, while in one block
+    wins: Annotated[Ints, "L L"]  # sessions with a click on i, none on j, both in one block
     beats: Annotated[Flags, "L L"]  # the relation G: i is better than j
     order: Annotated[Ints, "L", range]  # items, block by block
     block: Annotated[Ints, "L"]  # the block of each item
-    # the start of each block in `order`, then the end of the last one
+    # the start of each block in `order`, then the end of the last block
     start: Annotated[Ints, "L+1"]
     n_blocks: Annotated[Ints, "1", 1]
-    clicked: Annotated[Flags, "L"]  # false between sessions
+    clicked: Annotated[Flags, "L"]  # all false between sessions
     log_c_delta: float  # log(c / δ)
 
 
@@ -45,11 +45,14 @@ def rank(state, rng, ranking):
 
 @kernel
 def compare(state, i, j):
-    """Count a session with a click on i and none on j, and return whether i now beats j."""
+    """Count a session with a click on item i and no click on item j, and return whether i now beats
+    j.
+    """
     state.wins[i, j] += 1
     s = state.wins[i, j] - state.wins[j, i]  # S_ij
     n = state.wins[i, j] + state.wins[j, i]  # N_ij
-    # S ≥ sqrt(2 N log(c sqrt(N) / δ)); the first comparison often avoids the logarithm of N ≥ 1.
+    # The condition is S ≥ sqrt(2 N log(c sqrt(N) / δ)). N is at least 1, so the first comparison
+    # often makes computing log N unnecessary.
     if s <= 0 or s * s < 2.0 * n * state.log_c_delta or state.beats[i, j]:
         return False
     state.beats[i, j] = s * s >= 2.0 * n * (state.log_c_delta + 0.5 * math.log(n))
@@ -75,19 +78,19 @@ def update(state, ranking, clicks):
 
 
 class TopRank(CompiledAgent):
-    """TopRank: show blocks of items in random order, and divide a block once pairs of items differ
-    clearly in clicks.
+    """TopRank: an agent that shows blocks of items, each in random order, and divides a block once
+    the clicks show that some of its items are better than others.
 
     Idea:
         TopRank learns an order of the items in many click models, among them the cascade and the
         position-based model. For each pair of items in one block, it counts the sessions N with a
         click on exactly one, and the difference S of their clicks. Once S is large enough for the
         current N, the item with more clicks beats the other forever. The first block contains the
-        items that no other item beats, the second those that only items of the first block beat,
-        and so on. It shows the blocks in this order and shuffles each of them, so both items of a
-        pair appear equally often at well-examined positions. TopRank compares items only within a
-        block and never revises a relation, so its list stays wrong if users change or bots click
-        early.
+        items that no other item beats, the second block those that only items of the first block
+        beat, and so on. TopRank shows the blocks in this order and shuffles each block, so both
+        items of a pair appear equally often at well-examined positions. TopRank compares items only
+        within a block and never revises a relation, so its list stays wrong if users change or bots
+        click early.
 
     Algorithm:
         ::
@@ -112,23 +115,26 @@ class TopRank(CompiledAgent):
                         G ← G ∪ {(i, j)}
 
     Args:
-        n_items: L.
-        n_positions: K.
-        horizon: T, for the default of δ.
-        delta: δ in ``(1e-300, 1)``, the confidence; by default ``1 / T``.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        horizon: the number of sessions, T, from which the default of δ is computed.
+        delta: the confidence parameter δ, in ``(1e-300, 1)``; with a smaller δ, a relation requires
+            more clicks. By default, ``1 / T``.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a bad horizon, or a delta outside ``(1e-300, 1)``.
+        ValueError: ``horizon`` is invalid, or ``delta`` is outside ``(1e-300, 1)``.
 
     Source: Lattimore, Kveton, Li, Szepesvári, *TopRank: a practical algorithm for online stochastic
     ranking*, NeurIPS 2018, Algorithm 1.
 
     Deviations from the paper:
-        1. ``c = 4 sqrt(2/π) / erf(√2) = 3.3437``, computed; the published 3.43 is a misprint.
-        2. ⚠ Pairs of one block count even if the list shows only one of them: a block may reach
-           below the list, and items that are not shown count as not clicked.
-        3. A cycle in the relation (rare) leaves no first block: all remaining items then form one.
+        1. The constant is ``c = 4 sqrt(2/π) / erf(√2) = 3.3437``. The paper prints 3.43, which is a
+           misprint.
+        2. ⚠ A pair from one block counts even if the list shows only one of its items: a block may
+           reach below the list, and items that are not shown count as not clicked.
+        3. In the rare case of a cycle in the relation, every remaining item is beaten; all
+           remaining items then form one block.
 
     Example:
         >>> TopRank(4, 2, horizon=1000, seed=0).rank(None).shape

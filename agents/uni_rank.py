@@ -1,5 +1,5 @@
-"""UniRank (Gauthier, Gaudel and Fromont 2022): an ordered partition of the items, learned from
-comparisons of pairs within its parts.
+"""UniRank (Gauthier, Gaudel and Fromont 2022), an agent that learns an ordered partition of the
+items by comparing pairs of items within a part.
 """
 
 from __future__ import annotations
@@ -17,39 +17,40 @@ from .agent import Seed
 from .leaders import LeaderAgent, find_leader, level_of
 from .shared_kernels import kl_upper, show, shuffle_front
 
-TIE = 1e-10  # indices this close are equal
+TIE = 1e-10  # indices that differ by less than this count as equal
 UNKNOWN = -1.0
 
 
 class State(NamedTuple):
     difference: Annotated[Ints, "L L"]  # the sum of c_i - c_j over the sessions that compared them
     compared: Annotated[Ints, "L L"]  # n, the number of these sessions
-    # n KL((1 + τ)/2, 1/2) if it is computed, to compare indices with 1/2
+    # n KL((1 + τ)/2, 1/2), or UNKNOWN until it is computed; it tells whether an index exceeds 1/2
     evidence: Annotated[Floats, "L L", UNKNOWN]
     # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
     beats: Annotated[Flags, "L L"]
-    may_win: Annotated[Flags, "L", True]  # false only of an item that beats no other
-    # a lower bound of difference² / n of these pairs; a relation ends when the threshold exceeds it
+    may_win: Annotated[Flags, "L", True]  # False only if item i beats no other item
+    # a lower bound of difference² / n over the pairs in the relation; while it exceeds log log(t +
+    # 3), no relation ends
     weakest: Annotated[Floats, "1", np.inf]
     settled: Annotated[Flags, "1"]  # whether the leader partition is up to date with the relation
-    t: Annotated[Ints, "1"]  # sessions
+    t: Annotated[Ints, "1"]  # sessions so far
     # The leader partition: its parts from the top.
-    part: Annotated[NDArray[np.int32], "L"]  # of each item
+    part: Annotated[NDArray[np.int32], "L"]  # the part of each item
     order: Annotated[Ints, "L", range]  # items, part by part
-    # the start of each part in `order`, then the end of the last one
+    # the start of each part in `order`, then the end of the last part
     start: Annotated[Ints, "L+1"]
     n_parts: Annotated[Ints, "1"]
-    # The parts that are shown, some of them merged, as far as they reach into the list.
-    shown_part: Annotated[Ints, "L"]  # of each item, -1 in a part below the list
+    # The parts that the list shows, some of them merged.
+    shown_part: Annotated[Ints, "L"]  # the shown part of each item; -1 below the list
     shown_order: Annotated[Ints, "L", range]
     shown_start: Annotated[Ints, "K+1"]
-    # The count of each leader partition, see `leaders.py`.
+    # How often each leader partition was chosen: see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C L"]
     counts: Annotated[Ints, "C"]
     n_leaders: Annotated[Ints, "1"]
-    leader_number: Annotated[Ints, "1"]  # the number of the leader
-    clicked: Annotated[Flags, "L"]  # false between sessions
-    log_horizon: float  # log T; negative without a horizon
+    leader_number: Annotated[Ints, "1"]  # the current leader's row in `leaders`
+    clicked: Annotated[Flags, "L"]  # all false between sessions
+    log_horizon: float  # log T; negative if no horizon was given
 
 
 @kernel
@@ -59,15 +60,19 @@ def log_log_t(state):
 
 @kernel
 def strength(state, i, j):
-    """Return τ² n of a pair: if τ > 0, i beats j when this exceeds log log(t + 3)."""
+    """Return τ² n for a pair of items. If τ > 0, item i beats item j when this number exceeds log
+    log(t + 3).
+    """
     d = float(state.difference[i, j])
     return d * d / state.compared[i, j]
 
 
 @kernel
 def set_relation(state, i, j, i_beats):
-    """Record whether i beats j. The partition stays the same if i is in a part above j, unless i is
-    in the part directly above: i may have kept j out of that part.
+    """Record whether item i beats item j, and mark the leader partition as out of date if this may
+    change the partition. A new relation changes nothing if i is already in a part above j. A
+    relation that ends changes nothing if i is two or more parts above j; from the part directly
+    above, i may have kept j out of that part.
     """
     if i_beats != (state.may_win[i] and state.beats[i, j]):
         state.beats[i, j] = i_beats
@@ -78,7 +83,9 @@ def set_relation(state, i, j, i_beats):
 
 @kernel
 def check_wins(state, i):
-    """End the relations of an item that are no longer certain, and return whether any remains."""
+    """End the relations in which an item beats another without enough evidence, and return whether
+    the item still beats any other item.
+    """
     remains = False
     for j in range(len(state.order)):
         if state.beats[i, j]:
@@ -92,7 +99,7 @@ def check_wins(state, i):
 
 @kernel
 def count_beaten(beats, item, layer, sign):
-    """Add ``sign`` for each item that an item beats."""
+    """Add ``sign`` to the entry in ``layer`` of each item that ``item`` beats."""
     for other in range(len(layer)):
         layer[other] += sign * beats[item, other]
 
@@ -104,7 +111,8 @@ def layers_of_few(beats, n_above, layer, order, start):
     not read.
     """
     n_items = len(order)
-    # An item that has no layer yet, and is beaten by n others without one, holds -1 - n.
+    # The entry of an item without a layer is -1 - n, where n is the number of items without a layer
+    # that beat it.
     layer[:] = -1
     for place in range(n_above):
         count_beaten(beats, order[place], layer, -1)
@@ -112,7 +120,7 @@ def layers_of_few(beats, n_above, layer, order, start):
     while placed < n_items:
         for place in range(done, n_above):
             item = order[place]
-            if layer[item] >= 0:  # of the last layer
+            if layer[item] >= 0:  # in the last layer
                 order[place], order[done] = order[done], item
                 done += 1
                 count_beaten(beats, item, layer, 1)
@@ -128,7 +136,7 @@ def layers_of_few(beats, n_above, layer, order, start):
     for item in range(n_items):
         start[layer[item]] += 1
     for number in range(n_layers):
-        start[number + 1] += start[number]  # the ends
+        start[number + 1] += start[number]  # the end of each layer
     for item in range(n_items - 1, -1, -1):
         start[layer[item]] -= 1
         order[start[layer[item]]] = item
@@ -137,7 +145,7 @@ def layers_of_few(beats, n_above, layer, order, start):
 
 @kernel
 def choose_leader(state):
-    """Write the leader partition of this session, and count the session for it."""
+    """Update the leader partition for this session, and count that it was chosen."""
     if state.weakest[0] <= log_log_t(state):  # some relations may have ended
         state.weakest[0] = np.inf
         for i in range(len(state.order)):
@@ -157,8 +165,9 @@ def choose_leader(state):
 
 @kernel
 def may_be_better(state, j, i, level):
-    """Whether j may be better than i by the current data: kl_upper((1 + τ_ji)/2, level / n_ji) >
-    1/2. The kernel reads only the row of i, because it is called for many j and one i.
+    """Return whether item j may be better than item i according to the data so far, that is,
+    whether kl_upper((1 + τ_ji)/2, level / n_ji) > 1/2. The kernel reads only the row of i, because
+    callers vary j for a fixed i.
     """
     n = state.compared[i, j]
     if n == 0 or level == np.inf or state.difference[i, j] < 0:
@@ -174,7 +183,9 @@ def may_be_better(state, j, i, level):
 
 @kernel
 def may_be_merged(state, order, start, b, level):
-    """Whether an item of the part below part b may be better than an item of part b."""
+    """Return whether some item in the part directly below part b may be better than some item in
+    part b.
+    """
     for place in range(start[b + 1], start[b + 2]):
         for above in range(start[b], start[b + 1]):
             if may_be_better(state, order[place], order[above], level):
@@ -184,10 +195,12 @@ def may_be_merged(state, order, start, b, level):
 
 @kernel
 def challenger(state, rng, order, start, n_parts, b, level):
-    """Return the place of an item in the nearest lower part that may be better than an item of part
-    b, or -1.
+    """Return the place of the item to add to part b, or -1 if there is none. The item comes from
+    the nearest lower part with an item that may be better than an item in part b; it has the
+    largest index there, with ties broken at random.
     """
-    # In a large part many pairs in succession have the same counts, and so the same index.
+    # In a large part, many consecutive pairs have the same counts and therefore the same index,
+    # which is reused.
     last_n, last_difference, last_index = -1, 0, 0.0
     for below in range(b + 1, n_parts):
         chosen, largest, n_tied = -1, 0.5, 0
@@ -201,7 +214,8 @@ def challenger(state, rng, order, start, n_parts, b, level):
                     break
                 if n != last_n or difference != last_difference:
                     p, bound = 0.5 * (1.0 - difference / n), level / n
-                    # Pinsker's inequality: most pairs cannot have a larger index.
+                    # By Pinsker's inequality, most pairs cannot have a larger index, so their
+                    # indices are not computed.
                     if p + math.sqrt(0.5 * bound) <= index or not may_be_better(state, j, i, level):
                         continue
                     last_n, last_difference, last_index = n, difference, kl_upper(p, bound)
@@ -219,8 +233,8 @@ def challenger(state, rng, order, start, n_parts, b, level):
 
 @kernel
 def merge(state, rng, level, n_positions):
-    """Write the parts to show, from the top: those of the leader, some of them merged; return their
-    number.
+    """Write the parts to show, from the top, and return their number. They are the parts of the
+    leader partition, some of them merged.
     """
     order, start, n_parts = state.order, state.start, state.n_parts[0]
     for place in range(start[n_parts]):
@@ -263,7 +277,9 @@ def rank(state, rng, ranking):
 
 @kernel
 def compare(state, i, j, least):
-    """Count a click on i without a click on j."""
+    """Count a session with a click on item i and no click on item j, and update the relation of
+    both items.
+    """
     state.difference[i, j] += 1
     state.difference[j, i] -= 1
     state.compared[i, j] += 1
@@ -296,19 +312,20 @@ def update(state, ranking, clicks):
 
 
 class UniRank(LeaderAgent):
-    """UniRank: rank by an ordered partition of the items, and merge neighbouring parts while their
-    order is uncertain.
+    """UniRank: an agent that ranks by an ordered partition of the items, and merges neighbouring
+    parts while their order is uncertain.
 
     Idea:
         UniRank learns an order of the items in cascade and position-based models alike, without
         knowing the examination probabilities. For each pair of items in one part, it keeps n, the
-        sessions in which exactly one was clicked, and their mean click difference τ. Its leader is
-        an ordered partition: the first part contains the items that no other item surely beats, the
-        second the same of the rest, and so on. It shows the parts in order, each shuffled, and
-        merges neighbouring parts if an item below may be better than one above, by KL-UCB. It
-        therefore compares only neighbouring parts, and it can revise a relation, because the
-        required evidence grows slowly with t. A good item that loses its first few
-        comparisons may rarely be shown again, and the regret of such a run is high.
+        sessions in which exactly one was clicked, and their mean click difference τ. Its *leader*
+        is an ordered partition: the first part contains the items that no other item certainly
+        beats, the second part the items that no other remaining item certainly beats, and so on.
+        UniRank shows the parts in order, each shuffled, and merges two neighbouring parts if, by
+        KL-UCB, an item in the lower part may be better than an item in the upper part. It therefore
+        compares only items in the same or in neighbouring parts. It can revise a relation, because
+        the required evidence grows slowly with t. A good item that loses its first few comparisons
+        may rarely be shown again, and the regret of such a run is high.
 
     Algorithm:
         ::
@@ -337,33 +354,36 @@ class UniRank(LeaderAgent):
                     n_ij ← n_ij + 1; τ_ij ← the mean of c_i - c_j over these sessions
 
     Args:
-        n_items: L.
-        n_positions: K.
-        horizon: T: ``log T`` replaces f(s); by default f(s) is used, as in the paper.
-        seed: seeds the agent's own generator.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        horizon: the number of sessions, T; the confidence level is then ``log T``. By default, the
+            level is f(s), as in the paper.
+        seed: the seed of the agent's own random generator.
 
     Raises:
-        ValueError: on a bad horizon.
+        ValueError: ``horizon`` is below 1 or not a whole number.
 
     Source: Gauthier, Gaudel, Fromont, *UniRank: unimodal bandit algorithms for online ranking*,
         ICML 2022, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ All items of two parts are compared before they are merged, not the i-th with the i-th
-           as in the authors' code, and the additional item is that of the largest index, ties at
-           random, not the first in memory.
-        2. ⚠ Items of the last part that the list leaves out count as not clicked.
-        3. ⚠ The part that holds position K gets one additional item from below that may be better,
-           even if the part is a single item; a merged part gets none.
-        4. ⚠ f(1) and f(2) are infinite.
+        1. ⚠ Two parts are merged if any item of the lower part may be better than any item of the
+           upper part; the authors' code compares only the i-th item of one part with the i-th item
+           of the other. The additional item is the one with the largest index, with ties broken at
+           random; the authors' code takes the first one in memory.
+        2. ⚠ If the last part reaches below the list, its items that are not shown count as not
+           clicked.
+        3. ⚠ The part at position K gets one additional item from below that may be better, even if
+           the part has only a single item. A merged part gets no additional item.
+        4. ⚠ The levels f(1) and f(2) are infinite.
 
     In some of our runs, a good item that lost its first few comparisons was rarely shown again,
-    because the additional item comes from the nearest part that contains a possibly better item. On
-    the default query of the PBM, 3 of 40 runs had two to three times the median regret after 10⁵
-    sessions.
+    because the additional item comes from the nearest part that contains a possibly better item. In
+    3 of 40 runs on the default query of the PBM, the regret after 10⁵ sessions was two to three
+    times the median.
 
-    Memory: 25 L² bytes, and a table of past leaders with 4 L + 8 bytes for each. Before sessions
-        are played, the table gets room for a new leader in each of them.
+    Memory: 25 L² bytes, and a table of past leaders with 4 L + 8 bytes for each leader. Before each
+    chunk of sessions, the table grows so that every session could add a new leader.
 
     Example:
         >>> UniRank(4, 2, seed=0).rank(None).shape

@@ -164,7 +164,7 @@ CALLS = {
         "BubbleRank", ClickEnv(MODEL), delta=1, initial=[2, 1, 0, 3]
     ),
     "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, learing_rate=0.1),
-    "takes a policy is stable_baselines3.PPO": lambda: agents.PPO("MlpPolicy", ClickEnv(MODEL)),
+    "use stable_baselines3.PPO": lambda: agents.PPO("MlpPolicy", ClickEnv(MODEL)),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "n_jobs is 0; expected a number of": lambda: short(["PBMRank-v0"], ["Random"], n_jobs=0),
@@ -239,7 +239,7 @@ CALLS = {
 
 @pytest.mark.parametrize("message", CALLS)
 def test_call(workplace, message):
-    if message in ("did you mean 'learning_rate'", "takes a policy is stable_baselines3.PPO"):
+    if message in ("did you mean 'learning_rate'", "use stable_baselines3.PPO"):
         pytest.importorskip("stable_baselines3")
     with pytest.raises((ValueError, TypeError), match=message) as error:
         CALLS[message]()

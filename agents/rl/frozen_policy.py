@@ -1,4 +1,4 @@
-"""FrozenPolicy: an agent that ranks by a trained policy and does not learn."""
+"""`FrozenPolicy`, an agent that ranks with a trained policy and does not learn."""
 
 from __future__ import annotations
 
@@ -27,39 +27,41 @@ from ..agent import Agent, EnvTraits, Seed
 
 
 class FrozenPolicy(Agent):
-    """An agent that ranks with a trained policy, which does not learn any more.
+    """An agent that ranks with a trained policy and does not learn.
 
     The policy is a model from stable-baselines3 or sb3-contrib, or any function that returns lists.
-    The agent reads from the model's action space how to turn the model's actions into lists; it
-    supports the action spaces of `ScoresAction`, `ItemByItem` and `clickgym.agents.vec_env`. A
-    recurrent policy keeps its state from session to session.
+    The model's action space tells the agent how to turn actions into lists; supported are the
+    action spaces of `ScoresAction`, `ItemByItem` and `clickgym.agents.vec_env`. A recurrent policy
+    keeps its hidden state from session to session.
 
-    Run the agent in an environment without the wrappers from training: the agent itself flattens
-    and normalises observations in the same way as during the model's training
-    (``FlattenObservation``, ``VecNormalize``). Put any other wrapper that changes observations,
-    such as `EpisodeCounts` or ``FrameStackObservation``, around the environment in which the agent
-    ranks. If your own wrapper changed the lists during training, pass a function that changes the
-    model's lists in the same way. If you call `rank` in your own loop, flatten the users' states
-    yourself, unless the model chooses item by item: only the runner tells the agent the number of
-    states.
+    Run the agent in an environment without the wrappers ``FlattenObservation`` and ``VecNormalize``
+    from training: the agent itself flattens and normalises observations in the same way. Keep any
+    other wrapper that changes observations, such as `EpisodeCounts` or ``FrameStackObservation``.
+    If your own wrapper changed the lists during training, pass as ``model`` a function that changes
+    the model's lists in the same way. If you call `rank` in your own loop and users have states,
+    flatten the observations yourself, unless the model chooses item by item: only the runner tells
+    the agent the number of states.
 
-    ⚠ A model that was loaded from its own file does not know how observations were normalised, so
-    load the normalisation, too: ``PPO.load(file, env=VecNormalize.load(statistics, envs))``.
-    Loading unpickles files, which can run any code, so load only files that you trust.
+    ⚠ The file of a model does not contain the statistics with which ``VecNormalize`` normalised
+    observations, so load them, too: ``PPO.load(file, env=VecNormalize.load(statistics, envs))``.
+    Both calls unpickle files, which can run arbitrary code, so load only files that you trust.
 
     Args:
-        n_items, n_positions: L and K; by default, read from the model's action space.
-        model: a model with a method ``predict``; or a function from observations to lists. If a
-            list repeats an item, the item is shown once.
-        deterministic: whether the model takes the most probable action; if False, the model draws
-            an action from the policy.
-        seed: the seed with which the model draws actions and `PlackettLuceActorCritic` breaks ties.
-            Torch's global generator is not changed.
+        n_items, n_positions: the numbers of items and positions, L and K; by default, they are read
+            from the model's action space.
+        model: a trained model with a method ``predict``, or a function that takes an observation
+            and returns a list. If a list repeats an item, the agent shows the item once and fills
+            the free position with another item.
+        deterministic: whether the model chooses the most probable action; if False, the model draws
+            an action from its policy.
+        seed: the seed of the random generator with which the model draws actions and
+            `PlackettLuceActorCritic` breaks ties. Torch's global generator does not change.
 
     Raises:
         TypeError: ``model`` is neither a model nor a function, or the numbers of items and
-            positions are unknown.
-        ValueError: a bad argument.
+            positions cannot be read from ``model`` and are not given.
+        ValueError: ``n_items`` or ``n_positions`` is invalid, or differs from the model's action
+            space.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -72,7 +74,9 @@ class FrozenPolicy(Agent):
     """
 
     engine: ClassVar[str] = "frozen policy"
-    """The name in `clickgym.Result.engine`, which tells tables that the agent did not learn."""
+    """The engine's name in `clickgym.Result.engine`, which marks in tables that the agent did not
+    learn.
+    """
 
     def __init__(
         self,
@@ -92,7 +96,7 @@ class FrozenPolicy(Agent):
         self.deterministic = check_flag("deterministic", deterministic)
         self._actions: Any = getattr(model, "action_space", None)
         self._model_space: Any = getattr(model, "observation_space", None)
-        self._env_space: Any = None  # the space of what the agent sees, which `engine_in` learns
+        self._env_space: Any = None  # the environment's space, which `engine_in` sets
         actions = self._actions
         self._partial_list_space = (
             space_of_partial_lists(actions) if isinstance(actions, Choices) else None
@@ -100,13 +104,13 @@ class FrozenPolicy(Agent):
         sizes = _sizes_of(self._actions) or (n_items, n_positions)
         if None in sizes:
             raise TypeError(
-                f"{short_repr(model)} does not tell how many items and positions there are: "
-                "pass n_items and n_positions, as in FrozenPolicy(10, 5, model=...)"
+                f"model is {short_repr(model)}, which does not define its numbers of items and "
+                "positions: pass n_items and n_positions, as in FrozenPolicy(10, 5, model=...)"
             )
         if (n_items or sizes[0], n_positions or sizes[1]) != sizes:
             raise ValueError(
-                f"the model makes lists of {sizes[1]} out of {sizes[0]} items; expected lists of "
-                f"{n_positions} out of {n_items}"
+                f"model returns lists of {sizes[1]} out of {sizes[0]} items, but you passed "
+                f"n_items={n_items} and n_positions={n_positions}; leave both arguments out"
             )
         self.n_items = check_count("n_items", sizes[0])
         self.n_positions = check_positions(sizes[1], self.n_items)
@@ -115,8 +119,8 @@ class FrozenPolicy(Agent):
         )
         self._normaliser = getattr(model, "get_vec_normalize_env", lambda: None)()
         self._rng = generator(seed)
-        self._state: Any = None  # of a recurrent policy
-        self._is_first = True  # session of an episode
+        self._state: Any = None  # the hidden state of a recurrent policy
+        self._is_first = True  # whether the next session is the first of an episode
 
     def __repr__(self) -> str:
         model = getattr(self.model, "__name__", type(self.model).__name__)
@@ -147,12 +151,14 @@ class FrozenPolicy(Agent):
         self._state, self._is_first = None, True
 
     def _act(self, observation: Any, is_first: bool, mask: Any = None) -> Any:
-        """Return the action of the policy.
+        """Return the policy's action for an observation.
 
         Args:
-            observation: the environment's observation; item by item, with the unfinished list.
-            is_first: whether this is the first action of an episode.
-            mask: ``(L,)`` the items that may still be chosen; only item by item.
+            observation: the environment's observation; if the model chooses item by item, the
+                observation includes the unfinished list.
+            is_first: whether the action is the first one of an episode.
+            mask: ``(L,)`` True for each item that is not yet in the list; only if the model chooses
+                item by item.
         """
         if not self._has_space:
             return self.model(observation)
@@ -182,23 +188,26 @@ class FrozenPolicy(Agent):
 
 
 def _convert(observation: Any, env_space: gym.Space | None, model_space: Any) -> Any:
-    """Convert an observation from ``env_space`` to ``model_space``, on which the model was trained:
-    select its part of a `Dict`, or flatten it.
+    """Return an observation of the environment in the form that the model saw in training. A dict
+    is reduced to the entries of ``model_space``, or flattened.
     """
     if model_space is None or not isinstance(observation, Mapping):
         return observation
     if isinstance(model_space, Dict):
         return {name: observation[name] for name in model_space.spaces}
-    if hasattr(model_space, "flatten"):  # the space of a learner of this package
+    if hasattr(model_space, "flatten"):  # the space of one of clickgym's learners
         return model_space.flatten(observation)
     if env_space is not None:
-        return flatten(env_space, observation)  # as FlattenObservation
-    # in your own loop, where the space is unknown: equal to `flatten` except for states
+        return flatten(env_space, observation)  # as FlattenObservation does
+    # In a user's own loop, the space is unknown. The result is the same as that of `flatten`,
+    # except for the states of users.
     return np.concatenate([np.ravel(observation[name]) for name in sorted(observation)])
 
 
 def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
-    """Return L and K of an action space; None if its actions are not lists."""
+    """Return the numbers of items and positions, L and K, of an action space, or None if its
+    actions are not lists.
+    """
     if isinstance(space, ListActionSpace):
         return space.n_items, space.n_positions
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
@@ -208,10 +217,10 @@ def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
 
 @contextmanager
 def _seed_torch(model: Any, rng: np.random.Generator) -> Iterator[None]:
-    """Context manager in which a trained model draws from the given generator. Torch's own
-    generator is restored afterwards, so a training continues unchanged.
+    """Context manager in which a trained model draws random numbers from ``rng``. Torch's global
+    generator is restored afterwards, so training in the same process is not affected.
     """
-    if not hasattr(model, "set_random_seed"):  # no torch
+    if not hasattr(model, "set_random_seed"):  # a function, or a model without torch
         yield
         return
     import torch

@@ -1,7 +1,7 @@
-"""`Learner`, the algorithms of stable-baselines3 and sb3-contrib as agents.
+"""`Learner`, the base class of agents that run an RL algorithm of stable-baselines3 or sb3-contrib.
 
-stable-baselines3 and torch are imported only when an algorithm learns; both come with ``pip install
-"clickgym[rl]"``.
+The module imports stable-baselines3 and torch only when an algorithm learns. Install both with
+``pip install "clickgym[rl]"``.
 """
 
 from __future__ import annotations
@@ -31,89 +31,97 @@ if TYPE_CHECKING:
 
 ACTIONS_OF = {
     "SAC": "scores",
-    "TD3": "scores",  # and DDPG, its subclass
+    "TD3": "scores",  # and its subclass DDPG
     "TQC": "scores",
     "CrossQ": "scores",
     "DQN": "items",
     "QRDQN": "items",
     "MaskablePPO": "items",
 }
-"""The actions of algorithms that cannot act by ``rankings``, as in `clickgym.agents.vec_env`."""
+"""The kinds of actions, as in `clickgym.agents.vec_env`, of the algorithms that do not support
+``"rankings"``.
+"""
 
 RL_LIBRARIES = {
     "stable_baselines3": ("stable-baselines3", "torch"),
     "sb3_contrib": ("sb3-contrib", "stable-baselines3", "torch"),
     "sbx": ("sbx-rl", "stable-baselines3", "jax"),
 }
-"""stable-baselines3 and related libraries. Their algorithms are named as in their documentation,
-for example ``sb3_contrib:TRPO``. With each library come the packages that determine its numbers.
+"""The supported libraries, in a mapping from their modules to the packages whose versions affect
+their results. Name an algorithm by module and class, for example ``sb3_contrib:TRPO``.
 """
 
 
 class Learner(BaseAgent):
-    """Base class of learners: algorithms of stable-baselines3, and of libraries built on it, that
-    learn on the stream of sessions. `clickgym.run` runs a learner like any agent.
+    """Base class of *learners*: agents that run an RL algorithm of stable-baselines3, or of a
+    library built on it, and learn from every session. `clickgym.run` runs a learner like any other
+    agent.
 
-    An `Agent` returns one list at a time, but a learner steps ``n_envs`` parallel streams by
-    itself. A subclass has the name of a class of the library, a kind of actions, and defaults.
-    Further hyper-parameters are passed to the library's class unchanged. These rules hold for all
-    subclasses:
+    An `Agent` returns one list at a time, but a learner itself steps ``n_envs`` parallel streams. A
+    subclass has the same name as a class of the library, and defines a kind of actions and default
+    hyper-parameters. It passes other hyper-parameters unchanged to the library's class. These rules
+    hold for all subclasses:
 
-    1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
-       own session only, so rewards of later sessions would only add noise to its value. If a list
-       is chosen item by item, the discount is 1: an episode is one list, with the reward at its
-       end. For stateful users an episode is one user, the state is observed, and the discount γ is
-       the probability that another session of the user follows. The episode itself also continues
-       with this probability, so the future is discounted twice, by γ² per session: learning is
-       faster than with a discount of 1 (``PPO:gamma=1.0``), but the policy looks only half as far
-       ahead (docs/stateful_users.md).
-    2. Regret is measured online, over all training sessions: the first session of each stream, then
-       the second of each, and so on. There is no evaluation phase, and exploration counts.
-    3. The last step runs on all streams; sessions beyond the horizon (fewer than ``n_envs``) are
-       not counted.
-    4. torch runs in one thread: the networks are too small for more.
-    5. Actions number the items in a random order, so ids carry no information, even if an instance
-       is stored in order of attraction. A policy that draws whole lists treats all ids alike.
-    6. If candidates change from session to session, the learner observes their features instead of
-       the last clicks, which belong to other candidates. A learner of ``scores`` then learns a
-       weight for each feature, because each row holds another candidate in every session.
+    1. The discount is 0, because sessions are independent of one another: a list affects only the
+       reward of its own session, so rewards of later sessions would only add noise to its value. If
+       the learner chooses a list item by item, the discount is 1: an episode is one list, with the
+       reward at its end. If users are stateful, an episode is one user, the learner observes the
+       user's state, and the discount γ is the probability that another session of the user follows.
+       The episode itself also continues with this probability, so the future is discounted twice,
+       by γ² per session: learning is faster than with a discount of 1 (``PPO:gamma=1.0``), but the
+       policy looks only half as far ahead (docs/stateful_users.md).
+    2. Regret is measured online, over all training sessions: first the first session of each
+       stream, then the second session of each stream, and so on. There is no evaluation phase, so
+       regret includes the cost of exploration.
+    3. Even the last step plays a session on every stream; the sessions beyond the horizon (fewer
+       than ``n_envs``) are not counted.
+    4. torch uses a single thread, because the networks are too small to benefit from more.
+    5. Actions number the items in a random order, so item ids carry no information, even if an
+       instance stores its items in order of attraction. A policy that draws whole lists needs no
+       random order, because it treats all ids alike.
+    6. If candidates change from session to session, the learner observes their features and not the
+       last clicks, which belong to other candidates. With ``"scores"`` actions, the learner then
+       chooses a weight for each feature, because each row of features describes a different
+       candidate in every session.
 
-    The library draws from the global generators of Python, NumPy and torch, which `learn` therefore
-    seeds: a seed determines the run if no other code in the process draws from them meanwhile.
+    The library draws from the global random generators of Python, NumPy and torch, so `learn` seeds
+    these generators. A seed determines the run if no other code in the process uses them during the
+    run.
 
     Args:
-        n_items: L.
-        n_positions: K.
-        seed: seeds the network's weights, the actions, and the order of items.
-        **hyperparameters: those of the class, ``n_envs``, and ``net_arch``, the sizes of the hidden
-            layers.
+        n_items: the number of items, L.
+        n_positions: the number of positions in a list, K.
+        seed: the seed of the network's weights, the actions and the order of items.
+        **hyperparameters: hyper-parameters of the library's class; ``n_envs``, the number of
+            parallel streams; and ``net_arch``, the sizes of the hidden layers.
 
     Attributes:
         n_envs: the number of parallel streams.
-        model: the library's object; None before the first training.
+        model: the model of stable-baselines3; None before the first training.
 
     Raises:
         ImportError: the library is not installed.
-        TypeError: the class has no such hyper-parameter.
-        ValueError: bad sizes.
+        TypeError: the library's class does not have one of the hyper-parameters, or ``n_items`` is
+            not a number of items.
+        ValueError: ``n_items``, ``n_positions`` or ``n_envs`` is invalid.
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
     reinforcement learning implementations*, JMLR 2021.
     """
 
     engine: ClassVar[str] = "stable-baselines3"
-    """The name in `clickgym.Result.engine`."""
+    """The engine's name in `clickgym.Result.engine`."""
     packages: ClassVar[tuple[str, ...]] = RL_LIBRARIES["stable_baselines3"]
     click_models: ClassVar[str] = "any"
     paper: ClassVar[str] = "your own"
-    """A short reference to the paper and the library of the algorithm."""
+    """A short reference to the algorithm's paper and library."""
     bibtex_keys: ClassVar[Sequence[str]] = ["sb3"]
     actions: str = "rankings"
-    """The kind of its actions, as in `clickgym.agents.vec_env`."""
+    """The kind of the learner's actions, as in `clickgym.agents.vec_env`."""
     defaults: ClassVar[Mapping[str, Any]] = {"n_envs": 8}
-    """The hyper-parameters with their defaults."""
+    """The default hyper-parameters."""
     with_features: ClassVar[Mapping[str, Any]] = {}
-    """Defaults that differ if candidates have features."""
+    """The default hyper-parameters that replace those in `defaults` if candidates have features."""
 
     def __init__(
         self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any
@@ -127,7 +135,7 @@ class Learner(BaseAgent):
             name, library = type(self).__name__, self.algorithm().__module__.partition(".")[0]
             raise TypeError(
                 f"n_items is {short_repr(n_items)}, but the agent clickgym.agents.{name} "
-                "takes n_items and n_positions; the algorithm that takes a policy is "
+                "takes n_items and n_positions; to pass a policy and an environment, use "
                 f"{library}.{name}"
             )
         self.n_items = check_count("n_items", n_items)
@@ -148,15 +156,15 @@ class Learner(BaseAgent):
         if env.obstacle:
             reason = (
                 f"trains on its own parallel streams of sessions, which would bypass {env.layer}; "
-                "train the model with clickgym.agents.vec_env, and wrap it in "
+                "train a model with clickgym.agents.vec_env instead, and pass the model to "
                 "clickgym.agents.FrozenPolicy"
             )
         elif env.changing_users:
-            changes = f"a {env.changing_users} changes at fixed steps"
+            changes = f"users of a {env.changing_users} change at fixed steps; use another agent"
             reason = f"trains on parallel streams, each with its own count of steps, but {changes}"
         elif env.n_queries > 1:
             cure = (
-                "train the model on an environment from gym.make_vec, and wrap it in "
+                "train a model on an environment from gym.make_vec instead, and pass the model to "
                 "clickgym.agents.FrozenPolicy"
             )
             reason = f"would train on the test queries; {cure} (docs/rl_results.md)"
@@ -164,13 +172,15 @@ class Learner(BaseAgent):
             raise UnsuitedError(name, reason)
         if engine != "auto":
             raise ValueError(
-                f"engine={engine!r} cannot run {name}, which has its own training loop, "
+                f"engine={engine!r} cannot run {name}, which uses its library's training loop, "
                 f"engine={self.engine!r}; leave engine out"
             )
         return self.engine
 
     def _check_names(self, names: Set[str]) -> None:
-        """Check that the library's class has some hyper-parameters; imports the library."""
+        """Check that the constructor of the library's class accepts the given names. The check
+        imports the library.
+        """
         parameters = inspect.signature(self.algorithm()).parameters
         takes_any = any(
             parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
@@ -184,8 +194,8 @@ class Learner(BaseAgent):
 
     @property
     def draws_lists(self) -> bool:
-        """Whether the policy draws whole lists (`PlackettLuceActorCritic`): PPO, A2C and their
-        subclasses; imports torch.
+        """Whether the policy is a `PlackettLuceActorCritic`, which draws whole lists. This is the
+        default for PPO, A2C and their subclasses. Reading the property imports torch.
         """
         from stable_baselines3 import A2C, PPO
 
@@ -193,22 +203,25 @@ class Learner(BaseAgent):
 
     @property
     def choices(self) -> int:
-        """The number of steps that choose a list."""
+        """The number of steps in which the learner chooses one list."""
         return self.n_positions if self.actions == "items" else 1
 
     def algorithm(self) -> Any:
-        """Return the library's class, which has the name of this one; imports torch."""
+        """Return the library's class, which has the same name as the learner's class. The method
+        imports torch.
+        """
         return getattr(importlib.import_module("stable_baselines3"), type(self).__name__)
 
     def arguments(self, discount: float | None = None) -> dict[str, Any]:
-        """Return the arguments for the library's class; imports torch.
+        """Return the arguments for the constructor of the library's class. The method imports
+        torch.
 
         Args:
-            discount: as for `learn`.
+            discount: the discount between two sessions of a user, the same as for `learn`.
         """
         arguments = dict(self.hyperparameters)
         del arguments["n_envs"]
-        if "net_arch" in arguments:  # the library requires a list, as an argument of the policy
+        if "net_arch" in arguments:  # the library requires a list in policy_kwargs
             sizes = arguments.pop("net_arch")
             sizes = [sizes] if isinstance(sizes, int) else list(sizes)
             arguments["policy_kwargs"] = {**arguments.get("policy_kwargs", {}), "net_arch": sizes}
@@ -216,7 +229,7 @@ class Learner(BaseAgent):
         if self.draws_lists:
             from .plackett_luce import PlackettLuceActorCritic as policy
         gamma = 1.0 if self.actions == "items" else 0.0
-        if discount is not None:  # the discount of a session, divided among its choices
+        if discount is not None:  # spread a session's discount over its choices
             gamma = discount ** (1 / self.choices)
         return {"policy": policy, "device": "cpu", "gamma": gamma} | arguments
 
@@ -227,15 +240,17 @@ class Learner(BaseAgent):
         on_step: Callable[[], bool],
         discount: float | None = None,
     ) -> None:
-        """Learn from sessions. A second call continues the training.
+        """Play sessions and learn from them. A second call continues the training.
 
         Args:
-            envs: ``n_envs`` streams, with ``autoreset_mode`` ``SAME_STEP``, whose actions are lists
-                ``(n_envs, K)``.
-            sessions: how many to play, over all streams together.
-            on_step: called after each step of the streams; the training ends when it returns False.
-            discount: the probability that another session of the same user follows; None if
-                sessions are independent of one another. Only the first call uses it.
+            envs: a vector environment with ``n_envs`` streams and ``autoreset_mode`` ``SAME_STEP``,
+                whose actions are lists ``(n_envs, K)``.
+            sessions: the number of sessions to play, over all streams together.
+            on_step: a function that is called after each step of the streams. Training ends when
+                the function returns False.
+            discount: the probability that another session of the same user follows; by default,
+                sessions are independent of one another. Only the first call of `learn` reads this
+                argument.
         """
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
@@ -250,7 +265,7 @@ class Learner(BaseAgent):
         streams = StableBaselinesVecEnv(envs, self.actions, items, is_flat)
         choices = self.choices
         seed = int(self.rng.integers(2**31))
-        # seed here, because with a seed argument the library would also reseed the streams
+        # Seed the generators here: with a seed argument, the library would also reseed the streams.
         set_random_seed(seed)
         with one_thread():
             if self.model is None:
@@ -269,11 +284,12 @@ class Learner(BaseAgent):
                 "reset_num_timesteps": False,
             }
             self.model.learn(sessions * choices, **arguments)
-            # the call above may stop in the middle of a list: finish the last lists
+            # The call above may stop in the middle of a list, so finish the last list of each
+            # stream.
             self.model.learn(last - self.model.num_timesteps, **arguments)
 
     def _warn_of_late_updates(self, sessions: int) -> None:
-        """Warn if a first training ends before its first update."""
+        """Warn if the first training ends before the algorithm's first update."""
         steps, name = getattr(self.model, "learning_starts", None), "learning_starts"
         if steps is None and hasattr(self.model, "n_steps"):
             steps, name = self.model.n_steps * self.n_envs, "n_steps * n_envs"
@@ -294,15 +310,15 @@ class Learner(BaseAgent):
 
 @cache
 def adopt(algorithm: type) -> type[Learner]:
-    """Return an agent class for an algorithm of stable-baselines3, of a library built on it such as
-    sb3-contrib and SBX, or for a subclass of one.
+    """Return an agent class for an algorithm of stable-baselines3 or of a library built on it, such
+    as sb3-contrib or SBX, or for your own subclass of such an algorithm.
 
     The class has the hyper-parameters of the algorithm's constructor, with their defaults, and
-    ``n_envs``. Two defaults differ: the discount is set as for the named learners, and the device
-    is the CPU.
+    ``n_envs``. Two defaults are different: the discount follows the rules of `Learner`, and the
+    device is the CPU.
 
     Raises:
-        ValueError: ``algorithm`` is neither an agent nor such an algorithm.
+        ValueError: ``algorithm`` is neither an agent nor an algorithm of such a library.
 
     Example:
         >>> import stable_baselines3
@@ -313,7 +329,7 @@ def adopt(algorithm: type) -> type[Learner]:
         raise ValueError(
             f"{algorithm.__module__}:{algorithm.__qualname__} is neither a subclass of "
             "clickgym.agents.Agent nor an algorithm from stable-baselines3 or a library "
-            "built on it"
+            "built on it; pass a class of one of these kinds"
         )
     action_kinds = [
         ACTIONS_OF[base.__name__] for base in algorithm.__mro__ if base.__name__ in ACTIONS_OF
@@ -321,19 +337,19 @@ def adopt(algorithm: type) -> type[Learner]:
     libraries = [base.__module__.partition(".")[0] for base in algorithm.__mro__]
     members = {
         "__module__": algorithm.__module__,
-        "__doc__": f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions.",
+        "__doc__": f"`{algorithm.__module__}.{algorithm.__name__}` as a clickgym agent.",
         "actions": action_kinds[0] if action_kinds else "rankings",
         "packages": next(RL_LIBRARIES[name] for name in libraries if name in RL_LIBRARIES),
         "algorithm": lambda self: algorithm,
-        "adopted": algorithm,  # the runner labels the agent with its name
+        "adopted": algorithm,  # the runner uses its name as the agent's label
     }
     return type(algorithm.__name__, (Learner,), members)
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Context manager in which torch uses one thread, because the networks are too small for
-    more.
+    """Context manager in which torch uses a single thread, because the networks are too small to
+    benefit from more.
     """
     import torch
 

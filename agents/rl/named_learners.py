@@ -1,8 +1,7 @@
-"""The named learners: algorithms of stable-baselines3 with other defaults.
+"""The RL algorithms PPO, A2C, DQN and SAC of stable-baselines3, with defaults for ranking.
 
-All ``n_envs`` streams are stepped together, because one pass through the network then serves all of
-them, and updates follow after few sessions. See the library's documentation for the algorithms
-themselves.
+All ``n_envs`` streams step together, so one pass through the network serves all streams, and
+updates are frequent. The library's documentation describes the algorithms themselves.
 """
 
 from __future__ import annotations
@@ -13,20 +12,20 @@ from .learner import Learner
 
 
 class PPO(Learner):
-    """Proximal policy optimisation (stable-baselines3) on the stream of sessions.
+    """PPO: an agent that learns by proximal policy optimisation (stable-baselines3).
 
     Idea:
         PPO knows nothing about users and positions: a list is an action, and the clicks are its
         reward. A neural network gives each item a score, and a list is drawn from the top down,
         each item in proportion to exp(score) among the remaining items (`PlackettLuceActorCritic`).
-        Another output estimates the expected reward. After ``n_steps`` sessions of each stream,
-        gradient steps increase the probability of lists that earned more than expected. Each change
-        is clipped, so that the same sessions can serve for several steps. PPO works with any reward
-        and click model, but needs many more sessions than a bandit, and may settle on a suboptimal
-        list.
+        A second output estimates the expected reward. After ``n_steps`` sessions of each stream,
+        gradient steps increase the probabilities of lists that earned more than expected. Each
+        change of a probability is clipped, so the same sessions can be used for several steps. PPO
+        works with any reward and click model, but it needs many more sessions than a bandit, and it
+        may settle on a suboptimal list.
 
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*,
-    arXiv 2017; implemented as for `Learner`.
+    arXiv 2017; implemented by the library of `Learner`.
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
@@ -46,19 +45,20 @@ class PPO(Learner):
 
 
 class A2C(Learner):
-    """Advantage actor-critic (stable-baselines3) on the stream of sessions.
+    """A2C: an agent that learns by the advantage actor-critic method (stable-baselines3).
 
     Idea:
-        A2C draws lists by the scores of a neural network, as `PPO` does, and another output
-        estimates the expected reward. After every step of many parallel streams, one gradient step
-        increases the probability of lists that earned more than expected. The gradient is unbiased
-        and needs no clipping, because the updated policy itself has drawn the lists. Each session
-        is used only once and gradients are noisy, so A2C needs many sessions. It may settle on a
-        suboptimal list, because a probability that has gone to 0 does not come back.
+        A2C draws lists by the scores of a neural network, as `PPO` does, and a second output of the
+        network estimates the expected reward. After every step of many parallel streams, one
+        gradient step increases the probabilities of lists that earned more than expected. The
+        gradient is unbiased and needs no clipping, because the policy that is updated has drawn the
+        lists itself. Each session is used only once and gradients are noisy, so A2C needs many
+        sessions. It may settle on a suboptimal list, because a probability that has reached 0 does
+        not recover.
 
     Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous
-    methods for deep reinforcement learning*, ICML 2016, in its synchronous form; implemented as for
-    `Learner`.
+    methods for deep reinforcement learning*, ICML 2016, in its synchronous form; implemented by the
+    library of `Learner`.
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
@@ -75,20 +75,22 @@ class A2C(Learner):
 
 
 class DQN(Learner):
-    """Deep Q-learning (stable-baselines3) on the stream of sessions, item by item.
+    """DQN: an agent that chooses lists item by item and learns by deep Q-learning
+    (stable-baselines3).
 
     Idea:
         DQN chooses each list item by item. It observes the clicks of the last session and the items
         placed so far. A neural network estimates, for each item, the reward of the list if this
-        item comes next, and DQN places the best one; with a probability that falls over time, it
-        places a random one instead. All choices go into a replay memory. Random batches from it fit
-        the network to targets from an older copy of itself, which stabilises the fit. The library
-        has no masks, so an item that is already on the list is replaced by the next item, in a
-        random order, that is not. DQN learns values of choices and not a ranking, and its random
-        choices cost regret as long as it runs.
+        item comes next, and DQN places the item with the highest estimate. With a probability that
+        decreases over time, it places a random item instead. DQN stores all choices in a replay
+        memory. Random batches from this memory train the network, with targets from an older copy
+        of the network, which stabilises training. The library's DQN cannot mask actions, so if it
+        chooses an item that is already in the list, the next free item in a random order replaces
+        it. DQN learns values of single choices, not a ranking, and its random choices cost regret
+        as long as it runs.
 
     Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015;
-    implemented as for `Learner`.
+    implemented by the library of `Learner`.
     """
 
     paper = "Mnih et al. 2015; stable-baselines3"
@@ -111,20 +113,22 @@ class DQN(Learner):
 
 
 class SAC(Learner):
-    """Soft actor-critic (stable-baselines3) on the stream of sessions: a score for each item, or a
-    weight for each feature.
+    """SAC: an agent that learns by the soft actor-critic method (stable-baselines3). Its actions
+    are scores of items, or weights of features.
 
     Idea:
         SAC is made for actions that are real numbers. Its action is a score for each item, or, if
         items have features, a weight for each feature, as in `ScoresAction`. Two neural networks,
-        the critics, estimate the reward of an action from a memory of past sessions. A third one,
-        the actor, draws actions that the more pessimistic critic rates highly, and explores because
-        it is also rewarded for randomness. The reward jumps where two scores cross, and the critics
-        must smooth these jumps. With one gradient step per session, 10⁵ sessions would take hours.
-        The defaults take only a few steps for all streams together, which costs regret.
+        the critics, estimate the reward of an action from a memory of past sessions. A third
+        network, the actor, draws actions that the more pessimistic critic rates highly. The actor
+        explores because it is also rewarded for randomness. The reward jumps where two scores
+        cross, and the critics can only approximate these jumps by smooth functions. With one
+        gradient step per session, 10⁵ sessions would take hours, so the defaults make only a few
+        gradient steps for each step of all streams. This costs regret.
 
     Source: Haarnoja, Zhou, Abbeel, Levine, *Soft actor-critic: off-policy maximum entropy deep
-    reinforcement learning with a stochastic actor*, ICML 2018; implemented as for `Learner`.
+    reinforcement learning with a stochastic actor*, ICML 2018; implemented by the library of
+    `Learner`.
     """
 
     paper = "Haarnoja et al. 2018; stable-baselines3"

@@ -1,5 +1,6 @@
-"""NeuralGreedy: a bandit that learns the attraction of candidates by a small network. Torch is
-imported only when an agent is made; it comes with ``pip install "clickgym[rl]"``.
+"""NeuralGreedy, a bandit that learns the attraction of candidates with a small neural network. The
+module imports torch only when an agent is created. Install torch with ``pip install
+"clickgym[rl]"``.
 """
 
 from __future__ import annotations
@@ -27,29 +28,32 @@ from ..compiled_agent import check_clicks, check_features, observed_value
 from .learner import one_thread
 
 SURELY_EXAMINED = 2.0
-"""The initial logit of each position's factor: at the start, factors are nearly equal and can still
-decrease.
+"""The initial logit of each position's factor. With this value, each factor starts near 0.88, from
+where it can rise or fall.
 """
 LARGEST_PROBABILITY = 1 - 1e-6
-"""The largest probability of a click in float32: the logarithm of one minus this stays finite."""
+"""The largest probability of a click. It is so far below 1 that the logarithm of the probability of
+no click stays finite in float32.
+"""
 
 
 class NeuralGreedy(Agent):
-    """NeuralGreedy: a network estimates the attraction of candidates from their features, a factor
-    for each position corrects for examination, and a few lists are random.
+    """NeuralGreedy: a neural bandit that estimates the attraction of candidates from their
+    features, corrects for position bias with a factor for each position, and explores with a few
+    random lists.
 
     Idea:
-        A linear bandit cannot learn that one user likes what another dislikes, unless the right
-        products of features are supplied. NeuralGreedy learns such functions by itself: a small
-        network with two hidden layers gives each candidate a score. The click probability is the
-        attraction, a function of the score, times a factor of the position. Both are learned
-        together from past sessions. Nearly always it shows the candidates with the highest scores,
-        the best on top. In a small share of the sessions it shows a random list, so that it also
-        learns about candidates that it thinks are bad. It is a bandit: it plans nothing, and each
-        session is one example of a regression. With ``feedback="reward"`` it learns only whether
-        the session earned a reward, as reinforcement learning does. It keeps no measure of its
-        uncertainty, so the random lists never stop and always cost regret. No bound on its regret
-        is known.
+        A linear bandit cannot learn that one user likes what another user dislikes, unless the
+        features include the right products. NeuralGreedy can learn such functions: a small network
+        with two hidden layers gives each candidate a score. The click probability is the
+        candidate's attraction, a function of the score, times a factor for the position. The agent
+        learns the network and the factors together, from past sessions. In most sessions, it shows
+        the candidates with the highest scores, the best on top. In a small share of the sessions,
+        it shows a random list, so it also learns about candidates that it considers bad.
+        NeuralGreedy is a bandit: it does not plan, and each session is one example for a
+        regression. With ``feedback="reward"``, it learns only from whether the session earned a
+        reward, as RL algorithms do. NeuralGreedy does not estimate its uncertainty, so the random
+        lists never stop and always cost regret. No bound on its regret is known.
 
     Algorithm:
         ::
@@ -75,46 +79,47 @@ class NeuralGreedy(Agent):
                     a step of Adam down the mean loss, in the weights of f and in g
 
     Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        feedback: ``"clicks"``, to learn from the click or skip at each position; or ``"reward"``,
-            to learn only whether the session's reward is positive, that is, whether there was a
-            click.
+        n_items: the number of candidates in each session, L.
+        n_positions: the number of positions in a list, K.
+        n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
+        feedback: what the agent learns from: ``"clicks"``, the click or skip at each position; or
+            ``"reward"``, only whether the session's reward is positive.
         epsilon: the share of random lists after the first sessions.
-        decay: the number of sessions in which the share of random lists falls from 1 to 0.
+        decay: the number of sessions in which the share of random lists decreases linearly from 1
+            toward 0, until it reaches ``epsilon``.
         net_arch: the sizes of the hidden layers.
-        learning_rate: the step size of Adam.
-        batch_size: the number of sessions in a step.
-        train_freq: the number of sessions between two steps.
-        buffer_size: sessions in the memory.
+        learning_rate: the learning rate of the Adam optimiser.
+        batch_size: the number of sessions in a batch for one gradient step.
+        train_freq: the number of sessions between two gradient steps.
+        buffer_size: the largest number of past sessions in the agent's memory.
         seed: seeds the agent's own generator, which also draws the weights; the global generators
-            of torch and NumPy stay as they are.
+            of torch and NumPy do not change.
 
     Raises:
         ImportError: torch is not installed.
-        ValueError: a bad argument.
+        ValueError: an argument is invalid; the message names the argument.
 
-    Save the agent with ``pickle``.
+    To save the agent, use ``pickle``.
 
     Attributes:
         factors: ``(K,)`` the factors σ(g_k) of the positions. Only the ratios of the factors are
-            meaningful, because smaller factors with larger attractions describe the same clicks.
+            meaningful, because smaller factors with larger attractions predict the same clicks.
 
     Source: Riquelme, Tucker, Snoek, *Deep Bayesian bandits showdown: an empirical comparison of
-        Bayesian deep networks for Thompson sampling*, ICLR 2018: its baseline is a network that
-        acts greedily.
+        Bayesian deep networks for Thompson sampling*, ICLR 2018: the greedy neural network that
+        this paper uses as a baseline.
 
     Deviations from the paper:
-        1. Its actions are single arms, and the network has an output for each. Here actions are
-           lists, and one network scores every candidate from its features.
-        2. The paper fits rewards by squared error. Here the likelihood of clicks is fitted, and the
-           factors of the positions are learned at the same time.
-        3. The paper trains in rounds of many steps, with RMSProp. Here a step of Adam follows
-           every ``train_freq`` sessions.
-        4. The paper's greedy network does not explore after a few first pulls of each arm. Here a
-           share ``epsilon`` of the lists stays random.
-        5. ⚠ The k-th best candidate stands at position k, whatever the factors of the positions.
+        1. In the paper, actions are single arms, and the network has an output for each arm. Here
+           actions are lists, and one network scores each candidate from its features.
+        2. The paper fits rewards by squared error. Here the agent maximises the likelihood of the
+           clicks, and learns the factors of the positions at the same time.
+        3. The paper trains in rounds of many steps, with RMSProp. Here the agent takes one step
+           with Adam every ``train_freq`` sessions.
+        4. The paper's greedy network pulls each arm a few times at the start, and then stops
+           exploring. Here a share ``epsilon`` of the lists is always random.
+        5. ⚠ The k-th best candidate is shown at position k, regardless of the factors of the
+           positions.
 
     Example:
         >>> features = np.eye(4)
@@ -169,7 +174,7 @@ class NeuralGreedy(Agent):
             "buffer_size": check_count("buffer_size", buffer_size),
         }
         self.rng = generator(seed)
-        self.n_sessions = 0  # the sessions from which it learned
+        self.n_sessions = 0  # the number of past sessions
         shape = self.hyperparameters["buffer_size"], self.n_positions
         self._memory = {
             "features": np.zeros((*shape, self.n_features), np.float32),
@@ -198,11 +203,11 @@ class NeuralGreedy(Agent):
 
     @property
     def factors(self) -> NDArray[np.float64]:
-        """``(K,)`` the learned factors of the positions."""
+        """The learned factors of the positions, as an array ``(K,)``."""
         return self._positions.detach().sigmoid().numpy().astype(np.float64)
 
     def _scores(self, features: Any) -> Any:
-        """Return f of features ``(..., d)``, a tensor ``(...)``."""
+        """Return the network's scores for features ``(..., d)``, as a tensor ``(...)``."""
         from torch.nn.functional import linear, relu
 
         *hidden, weights, biases = self._layers
@@ -211,7 +216,9 @@ class NeuralGreedy(Agent):
         return linear(features, weights, biases)[..., 0]
 
     def _order(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the rows of features by decreasing score; equal scores in their order."""
+        """Return the row numbers of the candidates by decreasing score. Candidates with equal
+        scores keep their order.
+        """
         import torch
 
         with torch.inference_mode(), one_thread():
@@ -223,7 +230,9 @@ class NeuralGreedy(Agent):
         return check_features(features, (self.n_items, self.n_features))
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
-        """Choose the list to show, as `Agent.rank`; the observation has ``"features"``."""
+        """Choose the list to show, as in `Agent.rank`. The observation must have the key
+        ``"features"``.
+        """
         features = self._features_in(observation)
         share = max(
             self.hyperparameters["epsilon"], 1 - self.n_sessions / self.hyperparameters["decay"]
@@ -237,13 +246,13 @@ class NeuralGreedy(Agent):
     def update(
         self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0
     ) -> None:
-        """Learn from a session, as `Agent.update`.
+        """Learn from the clicks or the reward of a session.
 
         Args:
             observation: the observation that was passed to `rank` for this list.
             ranking: ``(K,)`` the list that was shown.
-            clicks: ``(K,)`` 0 or 1 for each position.
-            reward: the realised reward.
+            clicks: ``(K,)`` 1 for each position that was clicked, otherwise 0.
+            reward: the reward of the session.
         """
         features = self._features_in(observation)
         items = check_ranking(ranking, self.n_items, self.n_positions)
@@ -259,7 +268,7 @@ class NeuralGreedy(Agent):
             self._train()
 
     def _train(self) -> None:
-        """Take a gradient step on the loss of a batch of past sessions."""
+        """Take a gradient step on the loss of a random batch of past sessions."""
         import torch
 
         n_stored = min(self.n_sessions, self.hyperparameters["buffer_size"])
@@ -282,14 +291,15 @@ class NeuralGreedy(Agent):
             self._optimizer.step()
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Return the order of candidates by the current estimates, without exploration. Calling
-        this method does not change the agent.
+        """Return the order of candidates by the agent's current estimates, without exploration.
+        Calling this method does not change the agent.
 
         Args:
             features: ``(n, d)`` the features of any number of candidates.
 
         Returns:
-            ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
+            ``(n,)`` the row numbers of the candidates, the largest score first. Candidates with
+            equal scores keep their order.
         """
         return self._order(check_features(features, (None, self.n_features)))
 

@@ -1,5 +1,5 @@
-"""A policy class for PPO and A2C of stable-baselines3 whose actions are ranked lists. Imports
-torch.
+"""A policy class for PPO and A2C of stable-baselines3 whose actions are ranked lists. The module
+imports torch.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ except ImportError as error:
 
 
 BY_ITEM = ("features", "counts")
-"""The keys of an observation whose arrays have a row for each item. The policy reads the first key
-that the observation has.
+"""The observation keys whose arrays have a row for each item. The policy reads the first of these
+keys that the observation has.
 """
 
 
 class PlackettLuceDistribution(MultiCategoricalDistribution):
-    """Distribution of lists whose items are drawn one after the other, each with probability
-    proportional to exp(score) among the remaining items.
+    """Plackett-Luce distribution of ranked lists: items are drawn one after the other, each with a
+    probability proportional to exp(score) among the remaining items.
 
     Args:
-        n_positions: K.
-        n_outputs: the number of outputs of the score layer: L, or 1 if one network scores each
+        n_positions: the number of positions in a list, K.
+        n_outputs: the number of outputs of the score layer: L, or 1 if the same network scores each
             candidate.
     """
 
@@ -50,25 +50,26 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         self._choices: Tensor | None = None
 
     def proba_distribution_net(self, latent_dim: int) -> nn.Module:
-        """Return the layer that computes scores."""
+        """Return the layer that computes the scores of items."""
         return nn.Linear(latent_dim, self.n_outputs)
 
     def proba_distribution(self, action_logits: Tensor) -> PlackettLuceDistribution:
-        """Set the scores ``(B, L)``."""
+        """Set the scores ``(B, L)``, and return the distribution."""
         self.scores, self._choices = action_logits, None
         return self
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Return the log-probabilities ``(B,)`` of lists ``(B, K)``, and store the lists for
-        `entropy`.
+        """Return the log-probabilities ``(B,)`` of lists ``(B, K)``, and store the choices in these
+        lists for `entropy`.
 
         Raises:
-            ValueError: a list shows an item twice; or scores are nan.
+            ValueError: a list shows an item twice, or a score is nan.
         """
         lists = actions.long()
         one_hot = nn.functional.one_hot(lists, self.scores.shape[1])
         is_placed = (one_hot.cumsum(dim=1) - one_hot).bool()
-        # By masks: subtracting chosen items from the total would leave 0 if the policy is certain.
+        # Mask the chosen items: subtracting their weights from the total would leave 0 if the
+        # policy is certain.
         self._choices = self.scores[:, None].masked_fill(is_placed, -torch.inf).log_softmax(dim=2)
         log_probabilities = self._choices.gather(2, lists[..., None])[..., 0]
         is_bad = ~log_probabilities.isfinite().all(dim=1)
@@ -79,15 +80,16 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
                     "the policy's item scores are nan, because training has diverged; try a "
                     "smaller learning_rate"
                 )
-            raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item twice")
+            raise ValueError(f"actions repeat an item in the list {lists[row].tolist()}")
         return log_probabilities.sum(dim=1)
 
     def entropy(self) -> Tensor:
-        """Return ``(B,)`` the sum over positions of the entropy of the choice, given the items
-        above, in nats.
+        """Return an estimate ``(B,)`` of the entropy for each list, in nats: the sum over positions
+        of the entropy of the choice at a position, given the items above.
 
-        The lists are those of the last call of `log_prob`. The mean over drawn lists is the entropy
-        of the distribution of lists.
+        The items above come from the lists that were passed to the last call of `log_prob`. If
+        these lists were drawn from the distribution, the result is an unbiased estimate of its
+        entropy.
         """
         if self._choices is None:
             raise ValueError(
@@ -99,24 +101,28 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         )
 
     def sample(self) -> Tensor:
-        """Draw lists ``(B, K)``: the K largest sums of a score and Gumbel noise."""
-        # torch draws exponentials above 0, whereas a uniform number can be 0.
+        """Draw lists ``(B, K)``: the items with the K largest sums of score and Gumbel noise."""
+        # Draw exponentials, because torch draws them above 0, whereas a uniform number can be 0.
         return self._first(
             self.scores.detach() - torch.empty_like(self.scores).exponential_().log()
         )
 
     def mode(self) -> Tensor:
-        """Return the most probable lists ``(B, K)``: the K largest scores, in decreasing order."""
+        """Return the most probable lists ``(B, K)``: the items with the K largest scores, in
+        decreasing order.
+        """
         return self._first(self.scores)
 
     def _first(self, values: Tensor) -> Tensor:
-        """Return the K items of largest value; equal values in random order, independent of ids."""
+        """Return the items with the K largest values. Items with equal values are in random order,
+        independent of their ids.
+        """
         order = torch.rand(values.shape, device=values.device).argsort(dim=1)
         return order.gather(1, values.gather(1, order).topk(self.n_positions, dim=1).indices)
 
 
 class _Rows(BaseFeaturesExtractor):
-    """The input ``(B, L, d)`` of the networks, if items have rows."""
+    """Features extractor that selects the array ``(B, L, d)`` with a row for each item."""
 
     def __init__(self, observation_space: Dict) -> None:
         entry = next(name for name in BY_ITEM if name in observation_space.spaces)
@@ -129,8 +135,8 @@ class _Rows(BaseFeaturesExtractor):
 
 
 class _Networks(MlpExtractor):
-    """The hidden layers of policy and value function. With features, they are applied to each
-    candidate.
+    """Hidden layers of the policy and the value function. If items have rows, the layers are
+    applied to each row, and the value function averages over the rows.
     """
 
     def forward_critic(self, features: Tensor) -> Tensor:
@@ -139,19 +145,20 @@ class _Networks(MlpExtractor):
 
 
 class PlackettLuceActorCritic(ActorCriticPolicy):
-    """Policy that draws ranked lists by the Plackett–Luce distribution, for PPO and A2C of
+    """Policy that draws ranked lists from a Plackett–Luce distribution, for PPO and A2C of
     stable-baselines3.
 
-    Pass the class in place of ``"MlpPolicy"``, with an environment whose action space is a
-    `RankedList`; no wrapper is needed. Set the discount to 0, because sessions are independent of
-    one another.
+    Pass this class in place of ``"MlpPolicy"``, with an environment whose action space is a
+    `RankedList`; you need no wrapper. Set the discount (``gamma``) to 0, because sessions are
+    independent of one another.
 
     Idea:
         A network gives each item a score. The first item of the list is drawn with probability
         proportional to exp(score), the second in the same way among the remaining items, and so on.
-        The probability of a list is known, so policy-gradient algorithms can use it directly. The
-        choice at each position depends on the items above, one pass through the network gives the
-        whole list, and a higher score makes an item more probable at the top of the list.
+        The probability of each list is known, so policy-gradient algorithms can use it directly.
+        The choice at each position takes the items above into account, a single pass through the
+        network gives the whole list, and a higher score makes an item more likely to be at the top
+        of the list.
 
     Algorithm:
         ::
@@ -167,38 +174,41 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
                     s_i = score(f(x_i)), one network for all candidates
                     value(mean over candidates of g(x_i))
 
-    The observation determines the networks. Without features, they read all its entries, by the
-    hidden layers of the library (tanh). If the observation is a `Dict` with ``features`` ``(L,
-    d)``, or with the ``counts`` of `EpisodeCounts`, they read only these, by hidden layers with
-    ReLU. Permuted candidates then have permuted scores and the same value, for any number of
-    candidates.
+    The observation space determines the networks. Without features, the networks read all entries
+    of an observation, through the library's hidden layers (tanh). If observations are a `Dict` with
+    ``features`` ``(L, d)``, or with the ``counts`` of `EpisodeCounts`, the networks read only this
+    entry, through hidden layers with ReLU. They then work for any number of candidates, and
+    permuting the candidates permutes the scores and leaves the value unchanged.
 
     Details:
 
-    1. The log-sums are computed by masking. Subtracting the weights of chosen items from the total
-       would leave 0 in float32 if the policy is certain, and the gradient would be wrong.
+    1. Masks exclude the chosen items from the sums. Subtracting the weights of the chosen items
+       from the total would leave 0 in float32 if the policy is certain, and the gradient would be
+       wrong.
     2. The entropy of the distribution of lists has no closed form. The sum above is an unbiased
-       estimate over drawn lists, with a small deviation and nearly the correct gradient: it lacks
-       the derivative of the distribution of the items above. (Without an entropy the library uses
-       -log π of the list, whose gradient has mean 0.) It is at most log L + … + log (L - K + 1).
-    3. All choices of a list have the advantage of the list, and PPO clips one ratio per list, as in
-       the library.
-    4. Item ids carry no information: outputs have exchangeable initial weights, and ties are broken
-       at random.
+       estimate over drawn lists. Its standard deviation is small, and its gradient is nearly
+       correct: only the derivative with respect to the distribution of the items above is missing.
+       (Without an entropy, the library would use -log π of the list, whose gradient has mean 0.)
+       The estimate is at most log L + … + log (L - K + 1).
+    3. All choices in a list share the list's advantage, and PPO clips one probability ratio per
+       list, as usual in the library.
+    4. Item ids carry no information at the start: the initial weights of the outputs are
+       exchangeable, and ties are broken at random.
 
     Args:
-        observation_space: an array or a `Dict`, as above.
-        action_space: `RankedList`, or ``MultiDiscrete([L] * K)``.
-        lr_schedule: as for the library's policies.
-        activation_fn: of the hidden layers; None is ReLU with features and tanh otherwise.
-        **others: as for ``ActorCriticPolicy``; ``net_arch`` are the sizes of the hidden layers, by
-            default (64, 64). A ``features_extractor_class`` of your own returns a row for each
-            candidate, ``(B, L, features_dim)``, where candidates have features, and otherwise
-            ``(B, features_dim)``.
+        observation_space: the space of observations: an array, or a `Dict` as described above.
+        action_space: the space of actions: a `RankedList`, or ``MultiDiscrete([L] * K)``.
+        lr_schedule: the schedule of the learning rate, the same as for the library's policies.
+        activation_fn: the activation function of the hidden layers; by default, ReLU with features,
+            and tanh otherwise.
+        **others: other arguments of ``ActorCriticPolicy``. ``net_arch`` holds the sizes of the
+            hidden layers, by default (64, 64). If candidates have features, your own
+            ``features_extractor_class`` must return a row for each candidate, ``(B, L,
+            features_dim)``; otherwise, ``(B, features_dim)``.
 
     Raises:
-        ValueError: the policy does not support the spaces; or, in use, the features extractor
-            returns no rows of candidates.
+        ValueError: the action space is not a space of lists; or, when the policy is used, the
+            features extractor does not return a row for each candidate.
 
     Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is
         clickgym's own.
@@ -265,7 +275,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
 
 
 def _check_space(name: str, action_space: Space) -> None:
-    """Check that actions are lists."""
+    """Check that the actions of a space are lists."""
     sizes = action_space.nvec if isinstance(action_space, MultiDiscrete) else np.zeros(0)
     if sizes.ndim != 1 or not len(sizes) or (sizes != sizes[0]).any() or sizes[0] < len(sizes):
         raise ValueError(

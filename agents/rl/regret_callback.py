@@ -1,4 +1,4 @@
-"""A callback for stable-baselines3 that logs regret. Imports the library."""
+"""A callback for stable-baselines3 that logs regret. The module imports the library."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 
 class RegretCallback(BaseCallback):
-    """Callback for stable-baselines3 that logs how much the training loses, as ``rollout/regret``:
-    the expected reward of the best list minus the expected reward of the list shown, averaged over
-    all sessions since the previous line of the log.
+    """Callback for stable-baselines3 that logs the regret of training as ``rollout/regret``: the
+    expected reward of the best list minus the expected reward of the list shown, averaged over all
+    sessions since the last time the log was written.
 
-    Returns depend on the luck of individual clicks. Regret does not, because it is computed from
-    the click model. Regret is measured in the users' own reward, even if wrappers change the
+    Returns depend on the chance of individual clicks. Regret does not, because clickgym computes it
+    from the click model. Regret is measured in the users' own reward, even if wrappers change the
     reward. Environments may come from ``make_vec_env`` or from `vec_env`, with or without wrappers
     from stable-baselines3, such as ``VecNormalize``.
 
     Warns:
-        UserWarning: ``learn`` is called with fewer steps than the model takes before its first
+        UserWarning: ``learn`` is called with fewer steps than the model requires before its first
             update.
 
     Example:
@@ -43,6 +43,6 @@ class RegretCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         for info in self.locals["infos"]:
-            if "regret" in info:  # only where a list that is chosen item by item is complete
+            if "regret" in info:  # an unfinished list has no regret
                 self.logger.record_mean("rollout/regret", info["regret"])
         return True

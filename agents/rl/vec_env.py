@@ -1,4 +1,6 @@
-"""Native vector environments as the `VecEnv` of stable-baselines3. Imports the library."""
+"""clickgym's vector environments as a `VecEnv` of stable-baselines3. The module imports the
+library.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from ...envs.wrappers.item_by_item import (
 from ...envs.wrappers.regret import RecordVectorRegret
 
 ACTIONS = {"rankings": NumberedLists, "scores": Scores, "items": Choices}
-"""The kinds of actions, and their spaces."""
+"""The kinds of actions, with the classes of their action spaces."""
 
 
 def vec_env(
@@ -36,30 +38,33 @@ def vec_env(
     actions: str = "rankings",
     **arguments: Any,
 ) -> VecMonitor:
-    """Return parallel streams for stable-baselines3, stepped together in compiled code.
+    """Return a vector environment for stable-baselines3, whose parallel streams are stepped
+    together in compiled code.
 
     Use this function in place of ``make_vec_env`` from stable-baselines3. The training log contains
-    ``rollout/ep_rew_mean``, and `RecordVectorRegret` measures the training: ``envs.result("mine")``
-    returns the same kind of object as `clickgym.run`, with all streams counted as one run. Create
-    new streams for each model.
+    ``rollout/ep_rew_mean``, and `RecordVectorRegret` measures the regret of training:
+    ``envs.result("mine")`` returns a `clickgym.Result`, as `clickgym.run` does, with all streams
+    counted as one run. Create a new vector environment for each model.
 
     Args:
-        env: an id, such as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``; or a vector
-            environment from ``gym.make_vec(id, ..., autoreset_mode="SameStep")``. If you wrap the
-            vector environment, put `RecordVectorRegret` inside all other wrappers.
-        n_envs: B, the number of streams; pass this only together with an id.
-        seed: the seed of the users. If the model has a seed, the model's seed replaces this one.
-        actions: ``"rankings"`` if actions are lists; or ``"scores"`` or ``"items"``, which are
-            turned into lists as in `ScoresAction` and `ItemByItem`.
-        **arguments: if ``env`` is an id, arguments for the environment, such as ``instance`` and
-            ``max_episode_steps``.
+        env: an environment id, such as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``; or a
+            vector environment from ``gym.make_vec(id, ..., autoreset_mode="SameStep")``. If you
+            wrap the vector environment, put `RecordVectorRegret` inside all other wrappers.
+        n_envs: the number of streams, B; pass this argument only together with an id.
+        seed: the seed of the users' random generator. If you give the model a seed, that seed
+            replaces this one.
+        actions: the kind of actions: ``"rankings"`` for lists; ``"scores"`` for scores, which are
+            turned into lists as in `ScoresAction`; or ``"items"`` for items that are chosen one by
+            one, as in `ItemByItem`.
+        **arguments: arguments for the environment, such as ``instance`` and ``max_episode_steps``;
+            pass them only together with an id.
 
     Returns:
-        A vector environment for stable-baselines3 with B environments, wrapped in ``VecMonitor``.
+        A vector environment for stable-baselines3 with B streams, wrapped in ``VecMonitor``.
 
     Raises:
-        TypeError: ``env`` is neither an id nor a vector environment, or the arguments do not fit
-            it.
+        TypeError: ``env`` is neither an id nor a vector environment, or ``n_envs`` or other
+            arguments are passed together with a vector environment.
         ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``.
 
     Example:
@@ -92,29 +97,30 @@ def vec_env(
 
 
 class PicklableVecMonitor(VecMonitor):
-    """A `VecMonitor` that can be pickled, together with a model that holds it as its
-    environment.
-    """
+    """A `VecMonitor` that can be pickled, for example as a part of the model that trains on it."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "class_attributes"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.class_attributes = dict(inspect.getmembers(type(self)))  # as in VecEnvWrapper
+        self.class_attributes = dict(inspect.getmembers(type(self)))  # as VecEnvWrapper sets it
 
 
 class StableBaselinesVecEnv(VecEnv):
-    """A vector environment of Gymnasium as one of stable-baselines3.
+    """A vector environment for stable-baselines3 that wraps a vector environment of Gymnasium.
 
-    All streams are one object, so every stream has the attributes of the vector environment. The
-    info of a stream contains the ``regret`` of its session.
+    All streams belong to a single object, so reading an attribute of any stream returns the
+    attribute of the vector environment. After each session, the info of a stream contains the
+    session's ``regret``.
 
     Args:
-        envs: a vector environment; actions are lists, unless a wrapper of yours changes them.
-        actions: as in `vec_env`.
-        items: ``(L,)`` the order in which actions number the items; None is ``0..L-1``.
-        is_flat: whether a `Dict` is observed as one array, a `FlatObservation`.
+        envs: the vector environment from Gymnasium. Its actions are lists, unless your own wrapper
+            changes actions.
+        actions: the kind of actions, as in `vec_env`.
+        items: ``(L,)`` the order in which actions number the items; by default, ``0..L-1``.
+        is_flat: whether observations that are a `Dict` are flattened to one array, a
+            `FlatObservation`.
     """
 
     def __init__(
@@ -188,15 +194,17 @@ class StableBaselinesVecEnv(VecEnv):
         return self._observe(observations), rewards.astype(np.float32), dones, by_stream
 
     def _observe(self, observations: Any, streams: Any = ...) -> Any:
-        """Return the observations of all streams, or of one stream, in the form that a
-        policy sees.
+        """Return the observations of all streams, or of the given stream, in the form that a policy
+        sees.
         """
         if self._partial_lists is not None:
             observations = self._partial_lists.observe(observations, streams)
         return observations if self._flat is None else self._flat.flatten(observations)
 
     def result(self, agent: str, horizon: int | None = None, *, trained: int | None = None) -> Any:
-        """Return the results so far as a `clickgym.Result`, as `RecordRegret.result` does."""
+        """Return the results so far as a `clickgym.Result`. The arguments are those of
+        `RecordRegret.result`.
+        """
         return self._find_attribute("result")(agent, horizon, trained=trained)
 
     def close(self) -> None:
@@ -216,10 +224,12 @@ class StableBaselinesVecEnv(VecEnv):
         return [result[b] if has_rows else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        return [False for _ in self._get_indices(indices)]  # there are no single environments
+        return [False for _ in self._get_indices(indices)]  # no stream is a single environment
 
     def _find_attribute(self, name: str) -> Any:
-        """Return an attribute of the outermost layer of the vector environment that has it."""
+        """Return an attribute of the vector environment, from its outermost wrapper that has this
+        attribute.
+        """
         if name == "action_masks" and self._partial_lists is not None:
             return lambda: self._partial_lists.available
         layer: Any = self.envs
@@ -229,12 +239,13 @@ class StableBaselinesVecEnv(VecEnv):
 
 
 class FlatObservation(Box):
-    """Observations of a `Dict` as one array: of unfinished lists the items and the next position;
-    then the features of all candidates, one after another, or the last clicks, with state and
-    sessions left one-hot.
+    """Space of `Dict` observations that are flattened to one array. If lists are chosen item by
+    item, the array begins with the items in the unfinished list and the next position. Then come
+    the features of all candidates, one candidate after another; or, without features, the last
+    clicks, followed by the user's state and the sessions left, both one-hot encoded.
 
     Args:
-        space: the `Dict`.
+        space: the `Dict` space whose observations are flattened.
     """
 
     def __init__(self, space: Dict) -> None:
@@ -247,7 +258,7 @@ class FlatObservation(Box):
         super().__init__(-1, 1, (len(self.flatten(empty)),), np.float32)
 
     def flatten(self, observation: Any) -> NDArray[np.float32]:
-        """Return the observations of all streams, or that of one, as an array."""
+        """Return the observations of all streams, or of one stream, flattened to one array."""
         placed, parts = observation.get("placed"), []
         if placed is not None:
             parts = [placed.any(axis=-2), placed.any(axis=-1)]

@@ -56,7 +56,7 @@ def test_a_saved_model_knows_its_lists(tmp_path):
         for agent in agents:
             assert (agent.n_items, agent.n_positions) == (4, 3)
             np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
-    with pytest.raises(ValueError, match="lists of 3 out of 4 items; expected lists of 3 out of 5"):
+    with pytest.raises(ValueError, match="lists of 3 out of 4 items, but you passed n_items=5"):
         FrozenPolicy(5, 3, model=model)
 
 

@@ -1,8 +1,8 @@
-"""The click models told as stories of coin flips, their exact laws by enumeration, and a test of
-samples against a law.
+"""Click models written as stories of coin flips, their exact distributions by enumeration, and a
+test of samples against a distribution.
 
-The stories are written from the models' definitions, one flip for each latent event, and share no
-code with the package. The story of a click model is in `STORIES`, or is the function ``story`` in
+The stories follow the definitions of the models, with one flip for each latent event, and share no
+code with clickgym. The story of a click model is an entry of `STORIES` or the function ``story`` in
 the model's own test file.
 """
 
@@ -28,7 +28,8 @@ from clickgym.envs import (
     UserBrowsingModel,
 )
 
-# A test of a law fails by chance with this probability for a random seed; the seeds are fixed.
+# The probability that a test of a distribution fails by chance, for a random seed. The tests use
+# fixed seeds.
 FALSE_ALARM = 1e-6
 
 
@@ -131,8 +132,8 @@ TOLD = tuple(STORIES | dict.fromkeys(CLICK_MODELS.values()))
 
 
 def story_of(model_class):
-    """Return the story of a click model: from `STORIES`, or the function ``story`` in
-    ``tests/envs/test_MODULE.py``, where MODULE is the file of the model.
+    """Return the story of a click model: its entry in `STORIES`, or the function ``story`` in
+    ``tests/envs/test_MODULE.py``, where MODULE is the name of the model's file.
     """
     if model_class in STORIES:
         return STORIES[model_class]
@@ -147,7 +148,7 @@ def story_of(model_class):
 
 
 def make_model(model_class, n_items, n_positions, probabilities):
-    """A model whose parameters come from ``probabilities(shape)``."""
+    """Create a click model whose parameters are the return values of ``probabilities(shape)``."""
     if model_class is MixtureModel:
         models = [
             make_model(kind, n_items, n_positions, probabilities)
@@ -169,8 +170,8 @@ def make_model(model_class, n_items, n_positions, probabilities):
 
 
 def arguments_of(env_id, n_items, n_positions):
-    """Random parameters of a registered environment as keyword arguments. Users who may change get
-    a single epoch.
+    """Return random parameters for a registered environment, as keyword arguments. Users who can
+    change get a single epoch.
     """
     environment, rng = ENVIRONMENTS[env_id], np.random.default_rng(0)
     description = make_model(
@@ -182,10 +183,11 @@ def arguments_of(env_id, n_items, n_positions):
 
 
 def play(model, ranking, script):
-    """The session in which the first flips fall as scripted and all others come up true.
+    """Play a session in which the first coin flips follow a script and all later flips come up
+    true.
 
     Returns:
-        The outcome, the probability of exactly these flips, and the flips.
+        The outcome of the session, the probability of exactly these flips, and the flips.
     """
     flips, probability = [], 1.0
 
@@ -201,8 +203,8 @@ def play(model, ranking, script):
 
 
 def exact_law(model, ranking):
-    """The probability of each ``(clicks, examined, satisfied)``: every sequence of coin flips is
-    played once.
+    """Return the probability of each outcome ``(clicks, examined, satisfied)``, by playing every
+    sequence of coin flips once.
 
     ``satisfied`` is the position at which the user left satisfied, or -1.
     """
@@ -218,7 +220,9 @@ def exact_law(model, ranking):
 
 
 def marginal(law, of):
-    """The law of ``of(clicks, examined, satisfied)``, a function of the session."""
+    """Return the distribution of ``of(clicks, examined, satisfied)``, where ``of`` is any function
+    of a session's outcome.
+    """
     result = defaultdict(float)
     for outcome, probability in law.items():
         result[of(*outcome)] += probability
@@ -226,7 +230,7 @@ def marginal(law, of):
 
 
 def realised_reward(reward, cutoff, clicks, satisfied):
-    """The reward of a session, by the definition of the reward kind."""
+    """Return the reward of a session by the definition of the reward."""
     return {
         "clicks": sum(clicks[:cutoff]),
         "any_click": int(any(clicks[:cutoff])),
@@ -235,8 +239,8 @@ def realised_reward(reward, cutoff, clicks, satisfied):
 
 
 def assert_uniform(samples, support):
-    """Check that ``samples`` are independent uniform draws from a support, with a false-alarm rate
-    of 10⁻⁵.
+    """Check that ``samples`` are independent uniform draws from a support. The check fails by
+    chance with probability 10⁻⁵.
     """
     law = dict.fromkeys(support)
     law = dict.fromkeys(law, 1 / len(law))
@@ -247,10 +251,10 @@ def assert_uniform(samples, support):
 
 
 def assert_sampled_from(law, samples, false_alarm=FALSE_ALARM):
-    """A chi-square test of the null hypothesis that ``samples`` are independent draws from ``law``.
+    """Check that ``samples`` are independent draws from ``law``, by a chi-square test.
 
-    Rare outcomes are pooled into cells that expect at least 25 draws, so that the chi-square law
-    holds far out in its tail.
+    Rare outcomes are pooled into cells with at least 25 expected draws, so that the chi-square
+    approximation is accurate even far out in the tail.
     """
     samples = list(samples)
     counts = Counter(samples)

@@ -1,4 +1,6 @@
-"""Runs that record every session in both engines, and the comparison of the two engines."""
+"""Runs in the compiled and the Python engine that record every session, and a comparison of both
+engines.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ LOOP = importlib.import_module("clickgym.runner.play.compiled_loop")
 
 @contextmanager
 def chunks_of(sessions: int) -> Iterator[None]:
-    """Let the compiled loop begin with a chunk of the given number of sessions; the next chunks
-    become as small as possible, down to single sessions.
+    """Context manager in which the compiled loop begins with a chunk of the given number of
+    sessions. Later chunks become as small as possible, down to single sessions.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LOOP, "FIRST_CHUNK", sessions)
@@ -42,7 +44,7 @@ def run_reporting(
     checkpoints: Any = None,
     engine: Any = "auto",
 ) -> clickgym.Result:
-    """Run an agent, and report the number of sessions after each chunk."""
+    """Run an agent, and call ``on_chunk`` with the number of sessions after each chunk."""
     played_by = engine_of(agent, env, engine)
     steps = checkpoint_steps(horizon, checkpoints)
     return play_run(agent, env, played_by, steps, Metrics(), seed, on_chunk)
@@ -51,7 +53,7 @@ def run_reporting(
 def run_compiled(
     agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None
 ) -> tuple[clickgym.Result, list, list]:
-    """A compiled run whose lists and clicks are recorded after every session."""
+    """Run an agent in the compiled engine, and record the list and the clicks of every session."""
     lists, clicks = [], []
 
     def record(sessions: int) -> None:
@@ -86,7 +88,7 @@ class InPython(Agent):
 
 
 class Recorder(gym.Wrapper):
-    """A wrapper that records the lists and the clicks of every step."""
+    """Wrapper that records the list and the clicks of every step."""
 
     def __init__(self, env: gym.Env) -> None:
         super().__init__(env)
@@ -102,7 +104,9 @@ class Recorder(gym.Wrapper):
 
 
 def state_of(agent: CompiledAgent, env: gym.Env) -> list[object]:
-    """Everything that determines what an agent and an environment do next, comparable with ==."""
+    """Return everything that determines what an agent and an environment do next, in a form that ==
+    can compare.
+    """
     inner: Any = env.unwrapped
     generators = agent.rng.bit_generator.state, inner.np_random.bit_generator.state
     shown = agent.ranking.tolist(), inner.last_session()[0].tolist(), inner.steps
@@ -116,10 +120,11 @@ def assert_engines_agree(
     horizon: int = 400,
     stepping: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
-    """Check that the engines give the same lists and numbers at every step, and end in the same
+    """Check that both engines produce the same lists and numbers at every step, and end in the same
     state.
 
-    `stepping` is the context manager of the Python loop: `uncompiled` avoids compiling its step.
+    `stepping` is a context manager for the Python loop; pass `uncompiled` to avoid compiling the
+    environment's step.
     """
     agents, envs = (make_agent(), make_agent()), (make_env(), Recorder(make_env()))
     compiled, lists, clicks = run_compiled(agents[0], envs[0], horizon, 7)

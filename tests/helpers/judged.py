@@ -1,4 +1,4 @@
-"""Judged queries, random and in files, and nDCG by its definition."""
+"""Random queries with relevance judgments, as objects and as files, and nDCG by its definition."""
 
 import math
 
@@ -9,7 +9,9 @@ from clickgym.logs import Judgments, judged_instance
 
 
 def judged(n_queries=7, n_features=4, seed=0):
-    """Random queries with 1 to 7 documents. The first query has no relevant document."""
+    """Return random judged queries with 1 to 7 documents each. The first query has no relevant
+    document.
+    """
     rng = np.random.default_rng(seed)
     sizes = np.arange(n_queries) + 1
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -20,7 +22,7 @@ def judged(n_queries=7, n_features=4, seed=0):
 
 
 def ndcg(shown, candidates, k):
-    """nDCG, computed from gains by the definition."""
+    """Return nDCG, computed from gains by its definition."""
     gains = [
         sum(gain / math.log2(p + 2) for p, gain in enumerate(row[:k]))
         for row in (shown, sorted(candidates, reverse=True)[: min(k, len(shown))])
@@ -29,8 +31,8 @@ def ndcg(shown, candidates, k):
 
 
 def with_test(folder):
-    """Return an environment with held-out queries, made from a file as by the commands of the page,
-    and these queries.
+    """Return an environment with held-out queries, created from a file as the commands on the page
+    do, and the held-out queries.
     """
     test = judged(seed=1)
     instance = judged_instance(judged(), test=test, n_items=5, n_positions=3)
@@ -39,7 +41,9 @@ def with_test(folder):
 
 
 def write_judgments(path, n_queries, seed=0):
-    """Write queries with 5 to 14 documents. A document's first feature is its grade plus noise."""
+    """Write a file of judged queries with 5 to 14 documents each. The first feature of a document
+    is its grade plus noise.
+    """
     rng, lines = np.random.default_rng(seed), []
     for query in range(n_queries):
         for _ in range(rng.integers(5, 15)):

@@ -1,4 +1,4 @@
-"""Code blocks and commands of pages."""
+"""Functions that extract code blocks and commands from the documentation's pages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def page(name: str) -> str:
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """Return the code blocks in a language."""
+    """Return a page's code blocks in a language."""
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """Return the words of each command after ``clickgym``, without a redirection to a file."""
+    """Yield the words of each command after ``clickgym``, without a redirection to a file."""
     for shell in blocks(text, "sh"):
         for command in re.findall(r"^clickgym ((?:.*\\\n)*.*)", shell, re.MULTILINE):
             yield shlex.split(command.replace("\\\n", " ").partition(" > ")[0], comments=True)
 
 
 def squeezed(text: str) -> list[str]:
-    """Return the lines that are not empty, with single spaces, because columns may be wider than on
-    the page.
+    """Return the non-empty lines of an output, with single spaces, because its columns may be wider
+    than those on the page.
     """
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]

@@ -1,9 +1,9 @@
-"""The pairs of an agent and a click model that tests compile, which takes most of the tests' time.
+"""The pairs of an agent and a click model that the tests compile. Compiling takes most of the
+tests' time, so tests share these pairs.
 
-Each agent is compiled in one model (CMLinUCB and DCMLinUCB in slow tests), and each model with at
-least one agent. Tests that need any pair share these kernels. `make test-slow` compiles each agent
-without features in a second model. `test_digits` runs these and many other pairs with kernels that
-run as Python.
+Each agent is compiled with one model (CMLinUCB and DCMLinUCB only in slow tests), and each model
+with at least one agent. `make test-slow` compiles each agent without features with a second model.
+`test_digits` runs these pairs and many others with kernels that run as Python functions.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from tests.helpers.slow import slow
 from tests.reference_agents import MODELS
 
 REGISTERED = {env_id: ENVIRONMENTS[env_id] for env_id in default_ids()}
-"""The environments that need no argument."""
+"""The environments that require no argument."""
 
 
 def model_of(env_id: str) -> str:
-    """Return the model in an id: ``"PBM"`` for ``"NonStationaryPBMRank-v0"``."""
+    """Return the name of the click model in an environment id: ``"PBM"`` for
+    ``"NonStationaryPBMRank-v0"``.
+    """
     return REGISTERED[env_id].click_model.name()
 
 
@@ -35,17 +37,21 @@ HOMES = {
     name: re.sub(r"^any\b", "PBM", AGENTS[name].click_models).partition(",")[0]
     for name in CONTEXTUAL_AGENTS
 }
-"""The models that contextual agents are made for."""
+"""The click models for which the contextual agents are designed."""
 PAIRS = {(name, "PBM") for name in CLICK_AGENTS} | {("Random", kind) for kind in MODELS}
 PAIRS |= {*HOMES.items()}
-"""Pairs of an agent and a model: agents without features in the PBM, and Random in every model."""
+"""The pairs of an agent and a model: every agent without features with the PBM, and Random with
+every model.
+"""
 FURTHER = {*zip(CLICK_AGENTS, cycle(kind for kind in MODELS if kind != "PBM"), strict=False)}
-"""Each agent without features in a second model; the agents take turns through the models."""
+"""Each agent without features, paired with a second model; the agents take turns through the
+models.
+"""
 
 
 def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
-    """Parametrise a test by ``name`` and ``kind``: the pairs of these agents and models in `PAIRS`,
-    and, as slow tests, those in `FURTHER`.
+    """Parametrise a test by ``name`` and ``kind``: the pairs of the given agents and models that
+    are in `PAIRS` and, as slow tests, those that are in `FURTHER`.
     """
     pairs = [pair for pair in product(names, kinds) if pair in PAIRS | FURTHER]
     marked = [pair if pair in PAIRS else slow(pair)[0] for pair in pairs]
@@ -58,7 +64,7 @@ def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
     agents, and then no other. If Random is not among them, the first agent meets the form in a slow
     test.
 
-    Ids that need an instance or parameters are left out.
+    Ids that require an instance or parameters are left out.
     """
     names, forms = sorted(names), defaultdict(list)
     ids = [env_id for env_id in ids if env_id in REGISTERED]

@@ -1,4 +1,4 @@
-"""Programs that run in their own processes."""
+"""Functions that run a program in its own process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def output(*command: Any, cwd: Any = None) -> str:
-    """Return what a command prints, and check that it succeeds."""
+    """Return what a command prints, after checking that the command succeeds."""
     done = subprocess.run(
         [*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=900, check=False
     )

@@ -1,9 +1,10 @@
-"""The estimators again, by brute force: every sequence of a user's coin flips is enumerated.
+"""Reference estimators of click models by brute force, which enumerate every sequence of a user's
+coin flips.
 
 A *story* tells a session as flips of named coins, such as ``("α", k)`` for the attraction of the
 item at position k. Expectation maximisation counts, over all sequences that end in the observed
-clicks, how often each coin was flipped and how often it came up true. This module shares no code
-with the package.
+clicks, how often each coin was flipped and how often the coin came up true. This module shares no
+code with clickgym.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Flips: TypeAlias = tuple[tuple[Coin, bool], ...]
 
 
 def _position_based(flip: Flip, K: int) -> list[int]:
-    # Both coins are flipped, whatever the other shows.
+    # Flip both coins, regardless of each other's result.
     return [int(sum([flip(("α", k)), flip(("γ", k))]) == 2) for k in range(K)]
 
 
@@ -79,8 +80,8 @@ STORIES = {
     "DBN": _dynamic_bayesian,
     "CCM": _click_chain,
 }
-"""Stories of the models that EM estimates, or that hide no coin. The other models follow from
-these: a CM is a DCM whose users leave.
+"""The stories of the click models that EM estimates, or in which no coin is hidden. The other
+models are special cases: for example, a CM is a DCM in which users leave after a click.
 """
 
 LAW_OF = {"CM": "DCM"}
@@ -88,7 +89,7 @@ LAW_OF = {"CM": "DCM"}
 
 @cache
 def _sequences(name: str, K: int) -> dict[tuple[int, ...], list[Flips]]:
-    """Return, for each click vector, the sequences of flips that end in it."""
+    """Return, for each click vector, the sequences of flips that produce this click vector."""
     found: dict[tuple[int, ...], list[Flips]] = defaultdict(list)
     scripts: list[list[bool]] = [[]]
     while scripts:
@@ -109,12 +110,12 @@ def _sequences(name: str, K: int) -> dict[tuple[int, ...], list[Flips]]:
 
 
 class BruteForce:
-    """An estimate of a click model: the probability of each coin, 0.5 for one that was never
-    flipped.
+    """Brute-force estimate of a click model: the probability of each coin, which is 0.5 for a coin
+    that was never flipped.
 
     Args:
-        name: the name of the model.
-        iterations: the number of EM steps, starting from 0.5 everywhere.
+        name: the name of the click model.
+        iterations: the number of EM steps; all probabilities start at 0.5.
     """
 
     def __init__(self, name: str, iterations: int = 1) -> None:
@@ -123,7 +124,9 @@ class BruteForce:
         self.coins: dict[Coin, float] = {}
 
     def _coin(self, coin: Coin, query: str, items: Sequence[str]) -> Coin:
-        """Return a story's coin as the coin of a query and item, or of a position."""
+        """Return the parameter that a story's coin belongs to: that of a query and item, or that of
+        a position.
+        """
         if coin[0] in ("α", "s"):
             return (coin[0], query, items[coin[1]])
         return coin
@@ -159,7 +162,9 @@ class BruteForce:
         self.coins = {coin: (1 + successes[coin]) / (2 + trials[coin]) for coin in trials}
 
     def _count(self) -> None:
-        """The cascade model in closed form: items down to the first click were examined."""
+        """Count the coin flips of the cascade model in closed form: the items down to the first
+        click were examined.
+        """
         successes: dict[Coin, float] = defaultdict(float)
         trials: dict[Coin, float] = defaultdict(float)
         for query, items, clicks in self.sessions:
@@ -171,7 +176,7 @@ class BruteForce:
         self.coins = {coin: (1 + successes[coin]) / (2 + trials[coin]) for coin in trials}
 
     def _weight(self, flips: Flips, query: str, items: Sequence[str]) -> float:
-        """The probability of a sequence."""
+        """Return the probability of a sequence of flips."""
         product = 1.0
         for coin, up in flips:
             p = self.p(self._coin(coin, query, items))
@@ -179,7 +184,7 @@ class BruteForce:
         return product
 
     def law(self, query: str, items: Sequence[str]) -> dict[tuple[int, ...], float]:
-        """The probability of each click vector."""
+        """Return the probability of each click vector."""
         found = _sequences(self.story, len(items))
         return {
             clicks: math.fsum(self._weight(flips, query, items) for flips in all_)
@@ -203,8 +208,8 @@ class BruteForce:
 
 
 def _told(log: ClickLog) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
-    """Return the query, items and clicks of each session, by their labels, down to the end of its
-    list.
+    """Return the query, the items and the clicks of each session, with labels in place of numbers,
+    down to the end of the session's list.
     """
     told = []
     for session, n in enumerate(log.lengths.tolist()):
@@ -219,9 +224,9 @@ def _told(log: ClickLog) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
 
 
 def reached(on: float, again: float, attraction: Sequence[float]) -> tuple[float, list[float]]:
-    """Return the probability of no click on some items, and the probability that each item was
-    examined in this case. A user goes on to the first item with probability ``on``, and from a
-    skipped item to the next with probability ``again``.
+    """Return the probability of no click on the given items, and the probability that each item was
+    examined if there was no click. The user goes on to the first item with probability ``on``, and
+    from a skipped item to the next one with probability ``again``.
     """
     ends, here = [1 - on], on
     for i, α in enumerate(attraction):
@@ -232,24 +237,26 @@ def reached(on: float, again: float, attraction: Sequence[float]) -> tuple[float
 
 
 def last_click(clicks: Sequence[int]) -> int:
-    """Return the position of the last click, or -1 without a click."""
+    """Return the position of the last click, or -1 if there is no click."""
     return max((k for k, click in enumerate(clicks) if click), default=-1)
 
 
 def without(mean: float, successes: float, failures: float, least: float) -> float:
-    """Return a mean after some of its failures are removed; the prior keeps at least ``least``."""
+    """Return a mean after removing the given failures from its counts; at least ``least`` failures
+    remain.
+    """
     return successes / (successes + max(successes * (1 - mean) / mean - failures, least))
 
 
 class LeaveOut:
-    """A step of EM without a given prior, starting from the package's estimates. Items below the
-    last click of a session are judged by what the other sessions say about them.
+    """One EM step without a prior, starting from clickgym's estimates. For items below the last
+    click of a session, it uses what the other sessions tell about these items.
 
     Attributes:
-        α: the resulting attraction of each pair.
-        shared: the other resulting parameters, by the attributes of the estimator. The last
-            position is left out of a DCM's termination, and pairs that were never shown are left
-            out of satisfaction.
+        α: the resulting attraction of each pair of query and item.
+        shared: the other resulting parameters, in a mapping from the estimator's attributes. For a
+            DCM, the termination at the last position is left out; pairs that were never shown are
+            left out of satisfaction.
     """
 
     def __init__(self, name: str, fitted: Any, log: ClickLog) -> None:
@@ -275,7 +282,9 @@ class LeaveOut:
         return k if self.name == "DCM" else pair
 
     def _others(self, on: float, again: float, pairs: Sequence[Any], sure: Any) -> list[float]:
-        """Return the attraction of pairs below the last click, according to the other sessions."""
+        """Return the attraction of the pairs below the last click, estimated from the other
+        sessions.
+        """
         _, seen = reached(on, again, [self.before[x] for x in pairs])
         a, b = self.prior
         return [

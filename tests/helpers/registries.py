@@ -1,4 +1,4 @@
-"""The registered ids and the published agents by kind, and a context manager that undoes
+"""The registered ids and the published agents, grouped by kind, and a context manager that undoes
 registrations.
 """
 
@@ -16,7 +16,9 @@ from clickgym.runner import METRICS
 
 
 def default_ids(*kinds: str) -> list[str]:
-    """Return the ids of some kinds that need no argument; by default, those of click models."""
+    """Return the ids of the given kinds that require no argument; by default, the ids of
+    stationary, changing and contextual users.
+    """
     kinds = kinds or ("", "NonStationary", "Contextual")
     return [
         name for name, env in ENVIRONMENTS.items() if env.kind in kinds and env.default_instance
@@ -24,11 +26,13 @@ def default_ids(*kinds: str) -> list[str]:
 
 
 SAME_ITEMS = default_ids("", "NonStationary")
-"""The ids whose items are the same in every session."""
+"""The ids of the environments whose items are the same in every session."""
 
 
 def agents_that_observe(*keys: str) -> dict[str, type[CompiledAgent]]:
-    """Return the compiled agents that read these keys of an observation besides the clicks."""
+    """Return the compiled agents that read exactly the given keys of an observation in addition to
+    the clicks.
+    """
     return {
         name: agent
         for name, agent in AGENTS.items()
@@ -47,7 +51,9 @@ LEARNERS = {name: agent for name, agent in AGENTS.items() if issubclass(agent, L
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Restore the environments, click models, names of users and metrics afterwards."""
+    """Context manager that afterwards restores the registered environments, click models, names of
+    users and metrics.
+    """
     tables: tuple[dict[str, Any], ...] = (
         *(gymnasium.registry, ENVIRONMENTS, CLICK_MODELS, UserModel.classes),
         METRICS,

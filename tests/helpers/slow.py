@@ -1,6 +1,4 @@
-"""Test parameters that run in `make test-slow`, in addition to those that represent them in `make
-test`.
-"""
+"""Test parameters that run only in `make test-slow`; `make test` runs a few representatives."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ import pytest
 
 
 def slow(*values: Any) -> list[Any]:
-    """Return each argument as a slow set of parameters; a tuple is one set of several
+    """Return each argument as a parameter set that is marked as slow. A tuple is one set of several
     parameters.
     """
     return [

@@ -1,12 +1,14 @@
-"""Slow references of the agents, in plain Python from the papers' pseudo-code, against which the
-compiled kernels are tested.
+"""Reference implementations of the agents, written in plain Python from the papers' pseudo-code,
+against which the compiled kernels are tested.
 
-A `Reference` does not draw. It is told the list that an agent showed, says whether the algorithm
-allows that list in its state, and learns from the clicks; so an agent can be followed session by
-session whatever its random choices. `reference_of` makes the reference of any published agent: from
-`REFERENCES`, or from the class ``NAMEReference`` in the agent's own test file.
+A `Reference` makes no random draws. It receives the list that an agent showed, decides whether the
+algorithm allows this list in its current state, and learns from the clicks. A test can therefore
+follow an agent session by session, regardless of the agent's random choices. `reference_of` creates
+the reference of any published agent, with a function in `REFERENCES` or the class ``NAMEReference``
+in the agent's own test file.
 
-Also here: one small click model and one agent of each kind, which the test modules share.
+The module also defines a small click model of each class, and a function that creates any agent for
+such a model.
 """
 
 from __future__ import annotations
@@ -76,8 +78,8 @@ MODELS: dict[str, ClickModel] = {
     "CCM": ClickChainModel(ATTRACTION, 0.9, 0.8, 0.3, n_positions=3),
     "TPBM": TrustBiasModel(ATTRACTION, [0.9, 0.4, 0.6]),
 }
-"""One small model of every class, whose items are never in order of attraction. A class that is not
-named here gets these attractions, and random values for its other parameters.
+"""A small model of every class of click models, whose items are never in order of attraction. A
+class that is not listed gets the same attractions, and random values for its other parameters.
 """
 
 
@@ -94,8 +96,8 @@ for _short, _class in CLICK_MODELS.items():
 each_model = pytest.mark.parametrize(
     "model", [pytest.param(MODELS[kind], id=kind) for kind in ("CM", "PBM", "UBM")]
 )
-"""Users who click at most once (CM) and users who click several times (PBM, UBM). They represent
-all others, because an agent knows users only by their clicks.
+"""Parametrise a test by users who click at most once (CM) and users who may click several times
+(PBM, UBM). They represent all other users, because an agent sees only clicks.
 """
 
 RANDOMISED = tuple(name for name in CLICK_AGENTS if name not in ("Fixed", "Oracle"))
@@ -115,7 +117,9 @@ def make(
     seed: Any = 0,
     **arguments: Any,
 ) -> Any:
-    """Make a published agent for a model, with the arguments that its constructor requires."""
+    """Create a published agent for a click model, with the arguments that the agent's constructor
+    requires.
+    """
     accepted = _parameters(name)
     if "horizon" in accepted:
         arguments["horizon"] = horizon
@@ -216,14 +220,16 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "LinearTS": LinearTSReference,
     "PDGD": PDGDReference,
 }
-"""Functions that make the reference of an agent from L, K (and d), and its hyper-parameters."""
+"""The functions that create the reference of an agent, from L, K (and d) and the agent's
+hyper-parameters.
+"""
 
 
 @cache
 def reference_maker(name: str) -> Any:
-    """Return the function that makes the reference of a published agent: from `REFERENCES`, or the
-    class ``NAMEReference`` in ``tests/agents/test_MODULE.py``, where MODULE is the file of the
-    agent.
+    """Return the function that creates the reference of a published agent: its entry in
+    `REFERENCES`, or the class ``NAMEReference`` in ``tests/agents/test_MODULE.py``, where MODULE is
+    the name of the agent's file.
     """
     if name in REFERENCES:
         return REFERENCES[name]
@@ -238,8 +244,8 @@ def reference_maker(name: str) -> Any:
 
 
 def edges_of(name: str, parameter: str) -> Sequence[Any]:
-    """Return the values of a hyper-parameter that are tried besides its default: those in ``edges``
-    of the reference's class.
+    """Return the values of a hyper-parameter that tests try in addition to its default, from the
+    attribute ``edges`` of the reference's class.
     """
     if name not in AGENTS or issubclass(AGENTS[name], Learner):
         return ()
@@ -247,8 +253,8 @@ def edges_of(name: str, parameter: str) -> Sequence[Any]:
 
 
 def as_plain(state: Any) -> dict[str, Any]:
-    """Return a state as lists, comparable with ==. Of arrays that grow, only the filled part is
-    included, because their size depends on memory.
+    """Return a state as lists, which == can compare. Arrays that grow are cut to their filled part,
+    because their size depends on the allocated memory.
     """
     arrays = {name: np.asarray(value).tolist() for name, value in state._asdict().items()}
     if "n_leaders" in arrays:
@@ -258,7 +264,7 @@ def as_plain(state: Any) -> dict[str, Any]:
 
 
 def reference_of(agent: CompiledAgent) -> Reference:
-    """Make the reference of an agent that has not been used yet."""
+    """Create the reference of an agent that has not yet ranked."""
     arguments = dict(agent.hyperparameters)
     if "n_features" in arguments:
         sizes = (agent.n_items, agent.n_positions, arguments.pop("n_features"))
@@ -277,13 +283,13 @@ def follow(
     seed: int = 1,
     n_features: int = 0,
 ) -> None:
-    """Play an agent. Its reference must allow each list, and must agree with the agent's state
+    """Run an agent, and check that its reference allows each list and agrees with the agent's state
     after each session.
 
     Args:
-        agent: a new one.
+        agent: the agent, which has not yet ranked.
         reference: the agent's reference.
-        model: the users, or those of each session.
+        model: the click model, or a function from the number of a session to its click model.
         sessions, seed: the number of sessions, and the seed of the clicks and features.
         n_features: the number of features, for contextual agents; the features are unrelated to the
             clicks.

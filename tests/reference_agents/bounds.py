@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def bernoulli_kl(p: float, q: float) -> float:
-    """KL(p, q), infinite where q excludes what p allows."""
+    """Return KL(p, q), which is infinite if q excludes an outcome that p allows."""
     total = 0.0
     for a, b in ((p, q), (1 - p, 1 - q)):
         if a > 0:
@@ -25,8 +25,8 @@ def bisect(is_low: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def upper_bound(p: float, bound: float) -> float:
-    """The largest q ≥ p with KL(p, q) ≤ bound, by Newton's method from above (KL is convex); at p
-    of 0 or 1 by bisection.
+    """Return the largest q ≥ p with KL(p, q) ≤ bound, by Newton's method from above (KL is convex),
+    or by bisection if p is 0 or 1.
     """
     if p in (0.0, 1.0):
         return bisect(lambda q: bernoulli_kl(p, q) <= bound, p, 1.0)
@@ -46,10 +46,10 @@ def upper_bound(p: float, bound: float) -> float:
 
 
 def lower_bound(p: float, bound: float) -> float:
-    """The smallest q ≤ p with KL(p, q) ≤ bound, by bisection."""
+    """Return the smallest q ≤ p with KL(p, q) ≤ bound, by bisection."""
     return bisect(lambda q: bernoulli_kl(p, q) > bound, 0.0, p)
 
 
 def exploration(t: int, c: float = 3.0) -> float:
-    """log t + c log log t, floored at 0 as a whole."""
+    """Return the confidence level log t + c log log t, or 0 if it is negative."""
     return max(0.0, math.log(t) + c * math.log(math.log(t))) if t > 1 else 0.0

@@ -1,4 +1,4 @@
-"""References of the agents that compare items with each other: BatchRank, TopRank, BubbleRank."""
+"""References of the agents that compare items with one another: BatchRank, TopRank, BubbleRank."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .reference import Remembering, comparisons
 
 
 class BatchRankReference(Remembering):
-    """BatchRank: Zoghi et al. 2017, Algorithms 1-4, with line 16 read as `if s = 0`."""
+    """Reference of BatchRank: Zoghi et al. 2017, Algorithms 1-4. Line 16 is read as `if s = 0`."""
 
     def __init__(self, n_items: int, n_positions: int, horizon: int) -> None:
         super().__init__(n_items, n_positions)
@@ -34,8 +34,8 @@ class BatchRankReference(Remembering):
         return math.ceil(16 * (2.0**-stage) ** -2 * self.log_horizon)
 
     def batches(self) -> list[tuple[int, int, int, frozenset[int]]]:
-        """Return the first position (from 0), number of positions, stage and items of the active
-        batches, top to bottom.
+        """Return the first position (counted from 0), the number of positions, the stage and the
+        items of each active batch, from top to bottom.
         """
         found = []
         for b in self.active:
@@ -50,7 +50,7 @@ class BatchRankReference(Remembering):
         return stage, items, counts, min(counts.values())
 
     def show(self, ranking: list[int], state: Any) -> Any:
-        """Return the positions that count, with their batches: those that do not hold a filler."""
+        """Return the positions whose clicks count, which hold no filler, with their batches."""
         counted = []
         for b in self.active:
             top, bottom = self.positions[b]
@@ -68,8 +68,8 @@ class BatchRankReference(Remembering):
         return [self.draw(rng) for _ in range(n)]
 
     def draw(self, rng: np.random.Generator) -> list[int]:
-        """Return the least displayed items of each batch in random order; ties are broken at
-        random.
+        """Return the items of each batch with the fewest displays, in random order; ties are broken
+        at random.
         """
         ranking = [0] * self.n_positions
         for b in self.active:
@@ -118,7 +118,9 @@ class BatchRankReference(Remembering):
                 self.remaining[self.b_max, 0] = set(part)
 
     def agrees(self, state: Any) -> bool:
-        """Compare the batches, and within each batch the counts and clicks."""
+        """Return whether the agent has the same batches, and the same displays and clicks within
+        each batch.
+        """
         batches = [
             (
                 int(state.first[b]),
@@ -144,7 +146,9 @@ class BatchRankReference(Remembering):
 
 
 class TopRankReference(Remembering):
-    """TopRank: Lattimore et al. 2018, Algorithm 1, computed for the pairs of items in one block."""
+    """Reference of TopRank: Lattimore et al. 2018, Algorithm 1, for the pairs of items in one
+    block.
+    """
 
     def __init__(self, n_items: int, n_positions: int, delta: float) -> None:
         super().__init__(n_items, n_positions)
@@ -186,7 +190,7 @@ class TopRankReference(Remembering):
                 self.better.add((i, j))
 
     def agrees(self, state: Any) -> bool:
-        """Compare the relation, the blocks, S and N."""
+        """Return whether the agent has the same relation, the same blocks, and the same S and N."""
         relation = {(int(i), int(j)) for i, j in np.argwhere(state.beats)}
         blocks = [
             set(state.order[state.start[b] : state.start[b + 1]].tolist())
@@ -204,7 +208,9 @@ class TopRankReference(Remembering):
 
 
 class BubbleRankReference(Remembering):
-    """Algorithm 1 of Li et al. 2019 with the randomly drawn challenger of section 4.3."""
+    """Reference of BubbleRank: Li et al. 2019, Algorithm 1, with the random challenger of section
+    4.3.
+    """
 
     def __init__(
         self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False
@@ -220,13 +226,13 @@ class BubbleRankReference(Remembering):
         return self.s[i, j] > 2 * math.sqrt(self.n[i, j] * self.log_delta)
 
     def pairs(self) -> list[tuple[int, int]]:
-        """The neighbour positions that may be exchanged in this session."""
+        """Return the pairs of neighbouring positions whose items this session may exchange."""
         pairs = [(k, k + 1) for k in range(1 - self.t % 2, self.n_positions - 1, 2)]
         return [(k, below) for k, below in pairs if not self.better(self.base[k], self.base[below])]
 
     def is_challenged(self) -> bool:
-        """Whether the last position is in no pair of this session's parity, and some item may
-        challenge its item.
+        """Return whether the last position is in no pair of this session, and some item may
+        challenge the item there.
         """
         in_pair = {
             k
@@ -263,8 +269,8 @@ class BubbleRankReference(Remembering):
         return pairs, challenger
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
-        """Draw lists: a fair coin for each pair, and one for the challenger, who is any of the
-        eligible items.
+        """Draw lists: a fair coin decides about each pair and about the challenger, which is a
+        random eligible item.
         """
         found = np.tile(self.base[: self.n_positions], (n, 1))
         for pair in self.pairs():

@@ -1,4 +1,4 @@
-"""The reference of the cascade agent that restarts when a test finds a change: GLR-CascadeKLUCB."""
+"""Reference of GLR-CascadeKLUCB, the cascade agent that restarts when a test finds a change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .reference import Reference, is_close
 
 
 def glr_statistics(observations: Sequence[int]) -> np.ndarray:
-    """s KL(m_{1:s}, m_{1:n}) + (n - s) KL(m_{s+1:n}, m_{1:n}) at all splits s = 1 .. n - 1."""
+    """Return s KL(m_{1:s}, m_{1:n}) + (n - s) KL(m_{s+1:n}, m_{1:n}) for s = 1 .. n - 1."""
     n, sums = len(observations), np.cumsum(observations)
     s, mean = np.arange(1, n), sums[-1] / n
     before, after = sums[:-1] / s, (sums[-1] - sums[:-1]) / (n - s)
@@ -26,12 +26,12 @@ def _kl(p: np.ndarray, q: float) -> np.ndarray:
 
 
 class GLRReference(CascadeReference):
-    """The cascade agent's index from the sessions since the last restart, with forced exploration
-    and a full scan of all splits.
+    """Reference of GLR-CascadeKLUCB, with an index from all sessions since the last restart, forced
+    exploration, and a full scan of all splits.
 
-    The agent draws the order of the items to explore once. The reference does not know this order,
-    infers it from the lists, and requires it to stay the same. An exploration of 0 means no
-    exploration.
+    The agent once draws the order in which it forces items to the top. The reference infers this
+    order from the lists, and requires it to stay the same. With an exploration of 0, no item is
+    forced.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class GLRReference(CascadeReference):
         self.observations: list[list[int]] = [[] for _ in range(n_items)]
         self.u = self.finished = 0
         self.restarts: list[int] = []
-        """The numbers of sessions finished at each restart."""
+        """The number of finished sessions at each restart."""
         self.explored: dict[int, int] = {}
-        """The items of the random order, as far as they are known from the lists."""
+        """The items of the random order that the lists have revealed so far."""
 
     def slot(self) -> int | None:
-        """The place, in the random order, of the item that this session must show on top."""
+        """Return the place, in the random order, of the item that this session must show on top."""
         if self.p == 0:
             return None
         slot = math.fmod(self.u, float(np.floor(self.n_items / self.p)))
@@ -85,7 +85,7 @@ class GLRReference(CascadeReference):
         )
 
     def has_changed(self, item: int) -> bool:
-        """Whether the largest statistic is at least log(3 n^{3/2} / δ)."""
+        """Return whether the largest statistic is at least log(3 n^{3/2} / δ)."""
         n = len(self.observations[item])
         if n < 2:
             return False

@@ -1,6 +1,4 @@
-"""References of the agents that draw the values they rank by: Thompson samplers, and one bandit per
-position.
-"""
+"""References of the agents that rank by random draws: Thompson sampling and ranked bandits."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ from .reference import Reference, Remembering, is_close, lists_by
 
 
 class Sampled(IndexReference):
-    """Base of the references of Thompson samplers: the list shows the largest draws, the k-th
-    largest at the k-th place.
+    """Base class of the references of Thompson sampling agents: a list shows the items with the
+    largest draws, the k-th largest at the k-th place.
     """
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """``(n, L)`` draws from the posterior of each item."""
+        """Return ``(n, L)`` draws from the posterior of each item."""
         raise NotImplementedError
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
@@ -42,7 +40,7 @@ class Sampled(IndexReference):
 
 
 class CascadeTSReference(Sampled, CascadeReference):
-    """CascadeTS: the posterior of an item is Beta(1 + clicks, 1 + examined - clicks)."""
+    """Reference of CascadeTS: an item's posterior is Beta(1 + clicks, 1 + examined - clicks)."""
 
     def __init__(self, n_items: int, n_positions: int, feedback: str) -> None:
         super().__init__(n_items, n_positions, "Beta", feedback)
@@ -53,10 +51,12 @@ class CascadeTSReference(Sampled, CascadeReference):
 
 
 class PBMTSReference(Sampled, PositionReference):
-    """PBM-TS: the posterior is θ^S Π (1 - κ_l θ)^{N_l - S_l}, a function of these counts."""
+    """Reference of PBM-TS: the posterior of an item is proportional to θ^S Π (1 - κ_l θ)^{N_l -
+    S_l}.
+    """
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Draw from the posterior on a grid of 10,000 attractions."""
+        """Return draws from the posterior, approximated on a grid of 10,000 attractions."""
         grid = (np.arange(10_000) + 0.5) / 10_000
         misses = np.subtract(self.shown, self.clicked)
         log_density = np.outer(self.clicks, np.log(grid)) + misses @ np.log1p(
@@ -70,7 +70,7 @@ class PBMTSReference(Sampled, PositionReference):
 
 
 class BCMPTSReference(Sampled, PositionReference):
-    """BC-MPTS: Beta(1 + S, 1 + max(0, Ñ - S))."""
+    """Reference of BC-MPTS: the posterior of an item is Beta(1 + S, 1 + max(0, Ñ - S))."""
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         clicks = np.array(self.clicks)
@@ -88,8 +88,8 @@ class BCMPTSReference(Sampled, PositionReference):
 
 
 class RankedReference(Remembering):
-    """Radlinski et al. 2008, Algorithm 2: each position shows its bandit's choice, unless the
-    choice already stands above.
+    """Base class of the references of ranked bandits: Radlinski et al. 2008, Algorithm 2. Each
+    position shows its bandit's choice, unless that item is already higher in the list.
     """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
@@ -98,7 +98,7 @@ class RankedReference(Remembering):
         self.pulls = [[0] * n_items for _ in range(n_positions)]
 
     def may_choose(self, k: int, item: int) -> bool:
-        """Whether the bandit of position k may choose the item."""
+        """Return whether the bandit of position k may choose the item."""
         index = [
             self.index(rewards, n) if n else math.inf
             for rewards, n in zip(self.rewards[k], self.pulls[k], strict=True)
@@ -119,11 +119,13 @@ class RankedReference(Remembering):
         return [(k, item, self.chance(k, item)) for k, item in enumerate(choice)]
 
     def chance(self, k: int, item: int) -> float:
-        """The probability of a choice, for bandits whose reward depends on it."""
+        """Return the probability of a choice, for bandits that weight rewards by it."""
         return 1.0
 
     def chances(self, k: int) -> Any:
-        """The probability of each item as the choice of position k. Ties are equally likely."""
+        """Return the probability that the bandit of position k chooses each item. Tied items are
+        equally likely.
+        """
         may_be = [self.may_choose(k, item) for item in range(self.n_items)]
         return np.array(may_be) / sum(may_be)
 
@@ -147,7 +149,7 @@ class RankedReference(Remembering):
 
 
 class RankedKLUCBReference(RankedReference):
-    """kl_upper(mean, (log t + 3 log log t) / pulls)"""
+    """Reference of RankedKL-UCB: the index is kl_upper(mean, (log t + 3 log log t) / pulls)."""
 
     def index(self, rewards: int, pulls: int) -> float:
         return upper_bound(rewards / pulls, exploration(self.t) / pulls)
@@ -157,8 +159,8 @@ class RankedKLUCBReference(RankedReference):
 
 
 class RankedExp3Reference(RankedReference):
-    """Exp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the choice; weights as
-    logarithms.
+    """Reference of RankedExp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the
+    choice. Weights are stored as logarithms.
     """
 
     def __init__(self, n_items: int, n_positions: int, horizon: int, gamma: float | None) -> None:
@@ -170,7 +172,7 @@ class RankedExp3Reference(RankedReference):
         self.log_weight = np.zeros((n_positions, n_items))
 
     def shares(self) -> np.ndarray:
-        """w / Σw"""
+        """Return the weight of each item divided by the sum of all weights, w / Σw."""
         weight = np.exp(self.log_weight - self.log_weight.max(axis=1, keepdims=True))
         return weight / weight.sum(axis=1, keepdims=True)
 

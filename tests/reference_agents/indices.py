@@ -1,5 +1,5 @@
-"""References of the agents that rank by an index: the cascade agents, those for the position-based
-model, and the greedy one.
+"""References of the agents that rank by an index: cascade agents, agents for the position-based
+model, and EpsilonGreedy.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .reference import Reference, any_lists, examined_positions, is_close, lists
 
 
 class IndexReference(Reference):
-    """Base of the references that rank by an index per item, in decreasing order; equal indices may
-    come in any order.
+    """Base class of the references that rank items by decreasing index. Items with equal indices
+    may be in any order.
     """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
@@ -28,15 +28,15 @@ class IndexReference(Reference):
         raise NotImplementedError
 
     def indices(self) -> list[float]:
-        """The indices of all items; items that were never seen come first. References of agents
-        with a prior override this method.
+        """Return the indices of all items. An item that was never seen has the largest index;
+        references of agents with a prior override this method.
         """
         return [
             math.inf if self.seen[item] == 0 else self.index(item) for item in range(self.n_items)
         ]
 
     def places(self) -> list[int]:
-        """The positions in the order in which the best, second best, ... item is placed."""
+        """Return the positions of the best item, the second best item, and so on."""
         return list(range(self.n_positions))
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
@@ -56,7 +56,9 @@ class IndexReference(Reference):
 
 
 class GreedyReference(IndexReference):
-    """EpsilonGreedy: order by clicks per display, or with ε > 0 any list."""
+    """Reference of EpsilonGreedy: items are sorted by clicks per display; with ε > 0, any list is
+    allowed.
+    """
 
     def __init__(self, n_items: int, n_positions: int, epsilon: float = 0.0) -> None:
         super().__init__(n_items, n_positions)
@@ -81,7 +83,7 @@ class GreedyReference(IndexReference):
 
 
 class CascadeReference(IndexReference):
-    """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
+    """Reference of CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
 
     def __init__(
         self, n_items: int, n_positions: int, kind: str, feedback: str, c: float = 3.0
@@ -94,7 +96,7 @@ class CascadeReference(IndexReference):
         return self.optimistic(self.clicks[item] / n, n)
 
     def optimistic(self, mean: float, n: float) -> float:
-        """The index after n observations: the highest plausible attraction."""
+        """Return the index after n observations, the highest plausible attraction."""
         if self.kind == "UCB1":
             return mean + math.sqrt(1.5 * math.log(self.t) / n)
         term = exploration(self.t, self.c)
@@ -108,8 +110,8 @@ class CascadeReference(IndexReference):
 
 
 class DCMReference(CascadeReference):
-    """dcmKL-UCB: Katariya et al. 2016, Algorithm 1; the item with the k-th largest index takes the
-    position where sessions end k-th most often.
+    """Reference of dcmKL-UCB: Katariya et al. 2016, Algorithm 1. The item with the k-th largest
+    index is shown at the position where a click is k-th most likely to end the session.
     """
 
     def __init__(
@@ -123,12 +125,12 @@ class DCMReference(CascadeReference):
 
 
 def doubled(t: int) -> int:
-    """2^k for 2^k ≤ t < 2^{k+1}, k ≥ 1."""
+    """Return 2^k for 2^k ≤ t < 2^{k+1}, with k ≥ 1."""
     return 2 ** max(t.bit_length() - 1, 1)
 
 
 class WithIndices(CascadeReference):
-    """Base that also compares the agent's indices, which tell more than the lists."""
+    """Base class of the references that also compare indices, which reveal more than lists do."""
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         index = self.indices()
@@ -138,7 +140,9 @@ class WithIndices(CascadeReference):
 
 
 class VarianceReference(WithIndices):
-    """CascadeUCB-V: Vial et al. 2022, the index of UCB-V with the variance of a Bernoulli law."""
+    """Reference of CascadeUCB-V: Vial et al. 2022. The index is that of UCB-V, with the variance of
+    a Bernoulli distribution.
+    """
 
     def __init__(
         self, n_items: int, n_positions: int, variance: float, bias: float, feedback: str
@@ -152,8 +156,8 @@ class VarianceReference(WithIndices):
 
 
 class DiscountedReference(WithIndices):
-    """CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6. Every count is multiplied by
-    γ at every step.
+    """Reference of CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6. Every count is
+    multiplied by γ at every step.
     """
 
     def __init__(
@@ -184,8 +188,8 @@ class DiscountedReference(WithIndices):
         super().learn(ranking, clicks)
 
     def agrees(self, state: Any) -> bool:
-        """Compare states whose counts are stored divided by `scale`. Counts that underflow have no
-        digits left to compare.
+        """Return whether the agent's counts, which are stored divided by `scale`, equal the
+        reference's counts. Counts that underflow are not compared.
         """
         pairs = ((state.examined, self.seen), (state.clicks, self.clicks))
         return all(
@@ -196,8 +200,8 @@ class DiscountedReference(WithIndices):
 
 
 class WindowReference(WithIndices):
-    """CascadeSWUCB: eq. 7 and 8, with examined items throughout. Sums are computed anew from the
-    last τ sessions in every session.
+    """Reference of CascadeSWUCB: eq. 7 and 8, with examined items in both. Every session computes
+    the sums again from the last τ sessions.
     """
 
     def __init__(
@@ -211,7 +215,7 @@ class WindowReference(WithIndices):
         super().__init__(n_items, n_positions, "window", feedback)
         self.tau, self.epsilon = tau, epsilon
         self.samples: list[tuple[int, int, int]] = []  # session, item, click
-        # a session that has left the window does not come back when the window grows
+        # a session that has left the window does not return when the window grows
         self.forgotten = 0
 
     def index(self, item: int) -> float:
@@ -235,7 +239,9 @@ class WindowReference(WithIndices):
 
 
 class PositionReference(IndexReference):
-    """Base of the references that know κ: clicks and displays by item and position."""
+    """Base class of the references that know κ. They count clicks and displays by item and
+    position.
+    """
 
     def __init__(self, n_items: int, examination: Sequence[float]) -> None:
         super().__init__(n_items, len(examination))
@@ -244,7 +250,7 @@ class PositionReference(IndexReference):
         self.clicked = [[0] * len(self.kappa) for _ in range(n_items)]  # S_{i,l}
 
     def weight(self, item: int) -> float:
-        """Ñ, displays weighted by κ"""
+        """Return Ñ, the sum of κ over an item's displays."""
         return math.fsum(
             kappa * count for kappa, count in zip(self.kappa, self.shown[item], strict=True)
         )
@@ -263,7 +269,9 @@ class PositionReference(IndexReference):
 
 
 class PBMUCBReference(PositionReference):
-    """PBM-UCB: Lagrée et al. 2016, section 4, from the counts per item and position."""
+    """Reference of PBM-UCB: Lagrée et al. 2016, section 4, computed from the counts by item and
+    position.
+    """
 
     def __init__(self, n_items: int, examination: Sequence[float], epsilon: float) -> None:
         super().__init__(n_items, examination)
@@ -282,7 +290,7 @@ class PBMUCBReference(PositionReference):
 
 
 class PBMPIEReference(PositionReference):
-    """PBM-PIE: Lagrée et al. 2016, Algorithm 1, after a cyclic start."""
+    """Reference of PBM-PIE: Lagrée et al. 2016, Algorithm 1, after a cyclic start."""
 
     def __init__(
         self, n_items: int, examination: Sequence[float], horizon: int, epsilon: float
@@ -291,8 +299,8 @@ class PBMPIEReference(PositionReference):
         self.bound = (1 + epsilon) * math.log(horizon)
 
     def might_reach(self, item: int, x: float) -> bool:
-        """Whether U_i ≥ x: x is at most the minimiser of Φ_i(q) = Σ N KL(S/N, κ q), or Φ_i(x) ≤
-        bound. If rounding leaves this open, the answer is yes.
+        """Return whether U_i ≥ x, that is, whether x is at most the minimiser of Φ_i(q) = Σ N
+        KL(S/N, κ q), or Φ_i(x) ≤ bound. If rounding decides, the result is True.
         """
         if x <= 0:
             return True

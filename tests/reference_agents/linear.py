@@ -1,5 +1,5 @@
-"""References of the agents that learn a linear attraction: ridge regression in plain NumPy, solved
-anew in every session.
+"""References of the agents that learn a linear attraction, with a ridge regression in plain NumPy
+that is solved again in every session.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 
 from .reference import Reference, examined_positions, is_in_order, lists_by
 
-TIE = 1e-10  # indices closer than this are equal, as in the agents
+TIE = 1e-10  # indices that differ by less count as equal, as in the agents
 WORST = 1e9  # above this condition number, floats do not determine the order of indices
 
 
 class RidgeReference(Reference):
-    """He et al. 2020, Algorithm 1: A = λI + Σ w² x xᵀ, b = Σ w c x, θ = A⁻¹b. Subclasses define
-    which candidates are shown first.
+    """He et al. 2020, Algorithm 1: A = λI + Σ w² x xᵀ, b = Σ w c x, θ = A⁻¹b. Subclasses define the
+    order of the candidates.
 
     Args:
         n_items, n_positions, n_features: L, K, d.
@@ -48,11 +48,11 @@ class RidgeReference(Reference):
         return np.linalg.solve(self.gram, self.moment)
 
     def scores(self, drawn: Any) -> np.ndarray:
-        """The scores by which the candidates of `features` are ranked."""
+        """Return the scores by which the candidates with the given features are ranked."""
         raise NotImplementedError
 
     def is_told(self) -> bool:
-        """Whether A is well-conditioned enough for floats to determine its inverse."""
+        """Return whether A is well-conditioned enough for floats to determine its inverse."""
         return bool(np.linalg.cond(self.gram) < WORST)
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
@@ -95,8 +95,8 @@ class RidgeReference(Reference):
 
 
 class LinUCBReference(RidgeReference):
-    """Scores θᵀx + α_t sqrt(xᵀA⁻¹x), where α_t = sqrt(d ln(1 + φ' t/(dλ)) + 2 ln(tK)) + sqrt(λd)
-    unless it is given.
+    """Reference of the LinUCB agents: the scores are θᵀx + α_t sqrt(xᵀA⁻¹x), where α_t = sqrt(d
+    ln(1 + φ' t/(dλ)) + 2 ln(tK)) + sqrt(λd) unless alpha is given.
     """
 
     def __init__(
@@ -122,8 +122,9 @@ class LinUCBReference(RidgeReference):
 
 
 class LinearTSReference(RidgeReference):
-    """The list is in the order of θ̃ᵀx for a θ̃ drawn from N(θ, α² A⁻¹), here of the indices that
-    the agent drew; for α = 0 exactly in the order of θᵀx.
+    """Reference of LinearTS: candidates are sorted by θ̃ᵀx for a draw θ̃ from N(θ, α² A⁻¹). The
+    reference reads the resulting indices from the agent's state; for α = 0, it requires the order
+    of θᵀx.
     """
 
     def __init__(self, *sizes: int, ridge: float | None, alpha: float) -> None:

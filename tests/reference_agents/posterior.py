@@ -1,5 +1,5 @@
-"""References of agents that sample: PB-MHB draws from a posterior by Metropolis-Hastings steps,
-PDGD draws lists from a Plackett-Luce distribution.
+"""References of PB-MHB, which draws from a posterior by Metropolis-Hastings steps, and of PDGD,
+which draws lists from a Plackett-Luce distribution.
 
 Their parts are functions of numbers, so that tests can compare them with the compiled parts:
 likelihoods, acceptance ratios, probabilities of lists, gradients.
@@ -21,10 +21,10 @@ from .reference import CLOSE, Reference, examined_positions, lists_by
 
 
 class PBMHBReference(Reference):
-    """PB-MHB: Gauthier et al. 2021 (IDA).
+    """Reference of PB-MHB: Gauthier et al. 2021 (IDA).
 
-    A point is (θ_1..θ_L, κ_1..κ_K), and a coordinate is an index into it. The agent's draws are in
-    its state, as ``theta`` and ``kappa``.
+    A point is (θ_1..θ_L, κ_1..κ_K), and a coordinate is an index into a point. The reference reads
+    the agent's draws from its state (``theta`` and ``kappa``).
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class PBMHBReference(Reference):
     # ------------------------------------------------------------------------------------ posterior
 
     def log_likelihood(self, points: np.ndarray) -> np.ndarray:
-        """The log-likelihood Σ S log(θ κ) + F log(1 - θ κ) of points ``(n, L + K)``."""
+        """Return the log-likelihood Σ S log(θ κ) + F log(1 - θ κ) of points ``(n, L + K)``."""
         hit = points[:, : self.n_items, None] * points[:, None, self.n_items :]
         misses = self.shown - self.clicks
         return np.sum(xlogy(self.clicks, hit) + xlog1py(misses, -hit), axis=(1, 2))
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
-        """Draw lists after Metropolis-Hastings steps from the point that the agent holds."""
+        """Draw lists after Metropolis-Hastings steps from the agent's current point."""
         points = np.tile([*agent.state.theta, *agent.state.kappa], (n, 1))
         first = self.n_items + (1 if self.fix_first else 0)
         sweep = [*range(self.n_items), *range(first, self.n_items + self.n_positions)]
@@ -89,7 +89,7 @@ class PBMHBReference(Reference):
 
 
 def _mass(x: np.ndarray, sigma: float) -> np.ndarray:
-    """Φ((1 - x) / σ) - Φ(-x / σ), the probability that a normal step from x stays in [0, 1]."""
+    """Return Φ((1 - x) / σ) - Φ(-x / σ), the probability that a step from x stays in [0, 1]."""
     return norm.cdf((1 - x) / sigma) - norm.cdf(-x / sigma)
 
 
@@ -97,7 +97,7 @@ def _mass(x: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def log_probability(scores: Sequence[float], ranking: Sequence[int]) -> float:
-    """The logarithm of a list's Plackett-Luce probability."""
+    """Return the logarithm of a list's Plackett-Luce probability."""
     left = list(range(len(scores)))
     total = 0.0
     for item in ranking:
@@ -107,11 +107,10 @@ def log_probability(scores: Sequence[float], ranking: Sequence[int]) -> float:
 
 
 class PDGDReference(Reference):
-    """PDGD: Oosterhuis and de Rijke 2018 (CIKM). Every list has a positive probability, so all
-    lists are allowed.
+    """Reference of PDGD: Oosterhuis and de Rijke 2018 (CIKM).
 
-    Weights that agree up to rounding are taken over, so that rounding errors do not add up over
-    sessions.
+    Every list has a positive probability, so all lists are allowed. If the agent's weights agree up
+    to rounding, the reference adopts them, so rounding errors do not accumulate over sessions.
     """
 
     edges = {"eta": (0.1, 1e-12, 3.0), "feature_scale": (10.0, 1.0)}
@@ -135,7 +134,7 @@ class PDGDReference(Reference):
         return self.features @ self.weights
 
     def pairs(self, clicks: Sequence[int]) -> list[tuple[int, int]]:
-        """The positions of the clicked and of the unclicked item in each pair."""
+        """Return the positions of the clicked and the unclicked item in each pair."""
         if not any(clicks):
             return []
         below = len(examined_positions(clicks, "last_click")) + 1
@@ -144,7 +143,7 @@ class PDGDReference(Reference):
         return [(d, e) for d in clicked for e in unclicked]
 
     def weight(self, ranking: Sequence[int], a: int, b: int) -> float:
-        """ω = P(R') / (P(R) + P(R')), where R' is R with the items of positions a and b
+        """Return ω = P(R') / (P(R) + P(R')), where R' is R with the items at positions a and b
         exchanged.
         """
         exchanged = list(ranking)
@@ -173,7 +172,9 @@ class PDGDReference(Reference):
         super().learn(ranking, clicks)
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
-        """Draw Plackett-Luce lists: order the scores after adding Gumbel noise."""
+        """Draw lists from the Plackett-Luce distribution, by sorting the scores after adding Gumbel
+        noise.
+        """
         noise = rng.gumbel(size=(n, self.n_items))
         return lists_by(features @ self.weights + noise, self.n_positions)
 

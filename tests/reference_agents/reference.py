@@ -1,4 +1,4 @@
-"""The base classes of all references."""
+"""Base classes and functions that all references share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ def is_close(a: float, b: float) -> bool:
 
 
 def is_in_order(items: Iterable[int], scores: Any, slack: float) -> bool:
-    """Whether each item has the largest score among itself and the items after it, up to a
-    slack.
-    """
+    """Return whether each item's score is at least the score of every later item, up to a slack."""
     left = set(range(len(scores)))
     for item in items:
         if scores[item] < max(scores[other] for other in left) - slack:
@@ -28,7 +26,7 @@ def is_in_order(items: Iterable[int], scores: Any, slack: float) -> bool:
 
 
 def examined_positions(clicks: Sequence[int], feedback: str) -> range:
-    """The positions down to the first or last click, or all positions without a click."""
+    """Return the positions down to the first or last click, or all positions without a click."""
     clicked = [k for k, click in enumerate(clicks) if click]
     if not clicked:
         return range(len(clicks))
@@ -36,23 +34,26 @@ def examined_positions(clicks: Sequence[int], feedback: str) -> range:
 
 
 class Reference:
-    """An algorithm without random draws. A test asks whether the algorithm allows a list, and tells
-    it the clicks on the list.
+    """Base class of the references, which allows every list. A reference is an algorithm without
+    random draws: a test asks the reference whether it allows a list, and passes it the clicks on
+    the list.
 
     What an agent drew besides the list (its choices, its challenger, its posterior samples) is read
-    from the agent's state, ``drawn``, after the agent has ranked. This is the base class of the
-    references; by itself it allows every list.
+    from the agent's state, ``drawn``, after the agent has ranked. A subclass overrides the methods
+    that differ.
     """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
         self.n_items, self.n_positions, self.t = n_items, n_positions, 1
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        """Whether the algorithm may show the list, in its current state and after these draws."""
+        """Return whether the algorithm may show the list, in its current state and after the
+        agent's draws.
+        """
         return len(set(ranking)) == self.n_positions and set(ranking) <= set(range(self.n_items))
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        """Learn from the clicks on the list that `allows` was last asked about."""
+        """Learn from the clicks on the list that was last passed to `allows`."""
         self.t += 1
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> Any:
@@ -61,27 +62,28 @@ class Reference:
         Args:
             rng: the generator from which the lists are drawn.
             n: the number of lists.
-            agent: a twin of the algorithm in the same state, for what the reference cannot know,
-                such as the weights of a network or the last sample of a chain.
-            features: ``(L, d)`` those of the candidates; only some agents have them.
+            agent: the agent in the same state, from which the reference reads what it cannot
+                compute, such as the weights of a network or the last draw of a chain.
+            features: ``(L, d)`` the features of the candidates, for agents that read features.
 
         Returns:
-            ``(n, K)`` independent lists that the algorithm shows in its present state, drawn as
-            the docstring of the agent says.
+            ``(n, K)`` independent lists that the algorithm shows in its current state, drawn as the
+            agent's docstring describes.
         """
         raise NotImplementedError
 
     def holds(self) -> dict[str, Any]:
-        """The values that the agent's state must hold now, by the names of its fields."""
+        """Return the values that the agent's state must now have, in a mapping from field names."""
         return {}
 
     def agrees(self, state: Any) -> bool:
-        """Whether an agent's state equals the algorithm's state: whole numbers exactly, others up
-        to rounding.
+        """Return whether an agent's state equals the algorithm's state: integers exactly, other
+        numbers up to rounding.
         """
         for name, want in self.holds().items():
             have, want = np.asarray(getattr(state, name)), np.asarray(want)
-            # np.allclose takes five times as long, and this comparison is the most frequent
+            # np.allclose would take five times as long, and no comparison is more frequent than
+            # this one
             same = have == want
             if have.dtype.kind not in "iub" and not same.all():
                 with np.errstate(invalid="ignore"):  # differences of infinities are nan
@@ -95,13 +97,13 @@ class Reference:
 
 
 class Remembering(Reference):
-    """Base of the references that learn from what they remember about the last list shown."""
+    """Base class of the references that learn from what they remember about the last list."""
 
     memory: Any = None
 
     def show(self, ranking: list[int], state: Any) -> Any:
-        """Return what is to be remembered about a list, or None if the list is not allowed. `state`
-        is the agent's state, which holds what was drawn.
+        """Return what the reference must remember about a list, or None if it does not allow the
+        list. `state` is the agent's state, which contains the agent's draws.
         """
         raise NotImplementedError
 
@@ -113,8 +115,8 @@ class Remembering(Reference):
 def comparisons(
     parts: Iterable[Iterable[int]], ranking: Sequence[int], clicks: Sequence[int]
 ) -> Iterator[tuple[int, int, int]]:
-    """The ordered pairs (i, j) of items in one part, with c_i - c_j. Items that the list leaves out
-    count as not clicked.
+    """Yield the ordered pairs (i, j) of items in one part, with c_i - c_j. Items that the list
+    leaves out count as not clicked.
     """
     click = dict(zip(ranking, clicks, strict=True))
     for part in parts:
@@ -123,16 +125,18 @@ def comparisons(
 
 
 def any_lists(rng: np.random.Generator, n: int, n_items: int, n_positions: int) -> np.ndarray:
-    """``(n, K)`` uniformly random lists."""
+    """Return ``(n, K)`` uniformly random lists."""
     return rng.permuted(np.tile(np.arange(n_items), (n, 1)), axis=1)[:, :n_positions]
 
 
 def lists_by(scores: np.ndarray, places: Any) -> np.ndarray:
-    """Return the lists ``(n, K)`` of the largest scores, the k-th largest at ``places[k]``.
+    """Return the lists ``(n, K)`` of the items with the largest scores, the k-th largest at
+    ``places[k]``.
 
     Args:
-        scores: ``(n, L)``.
-        places: ``(K,)`` for all lists, or ``(n, K)``; or K, for the positions from the top.
+        scores: ``(n, L)`` the scores of all items, for each list.
+        places: ``(K,)`` positions for all lists, or ``(n, K)`` positions for each list; or the
+            number K, for the positions from the top.
     """
     if isinstance(places, int):
         places = range(places)
@@ -144,14 +148,14 @@ def lists_by(scores: np.ndarray, places: Any) -> np.ndarray:
 
 
 class AnyList(Reference):
-    """Random: all lists are equally likely."""
+    """Reference of Random: all lists are equally likely."""
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
         return any_lists(rng, n, self.n_items, self.n_positions)
 
 
 class Told(Reference):
-    """Fixed and Oracle: the first K items of the list that they are given."""
+    """Reference of Fixed and Oracle: they show the first K items of the given list."""
 
     def __init__(self, n_items: int, n_positions: int, ranking: Sequence[int]) -> None:
         super().__init__(n_items, n_positions)

@@ -1,9 +1,9 @@
-"""References of the agents that explore around a leader: GRAB and UniRank.
+"""References of GRAB and UniRank, the agents that explore around a leader.
 
 Besides the list, the references read the agent's leader from its state (``leader``, or ``part`` and
-``shown_part``). They check whether this list may lead, so the counts of leaders are exact however
-ties were broken. Leaders, neighbours, indices and partitions have their own methods, so that tests
-can compare them with the compiled parts.
+``shown_part``). They check whether this leader is allowed, so their counts of leaders are exact,
+however the agent broke ties. Leaders, neighbours, indices and partitions have their own methods, so
+that tests can compare them with the compiled parts.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Partition = tuple[frozenset[int], ...]
 
 
 def level(horizon: int | None, s: int) -> float:
-    """The level: log T, or without a horizon log s + 3 log log s, which allows everything for s <
-    3.
+    """Return the confidence level: log T, or log s + 3 log log s without a horizon. For s < 3, the
+    level allows everything.
     """
     if horizon is not None:
         return math.log(horizon)
@@ -37,8 +37,8 @@ def level(horizon: int | None, s: int) -> float:
 
 
 def index(mean: float, n: int, level: float) -> float:
-    """The index kl_upper(mean, level / n): 1 for n = 0 or if the level allows everything, and the
-    mean if the level allows nothing.
+    """Return the index kl_upper(mean, level / n). The index is 1 for n = 0 or if the level allows
+    everything, and equals the mean if the level allows nothing.
     """
     if n == 0 or level == math.inf:
         return 1.0
@@ -49,7 +49,7 @@ def index(mean: float, n: int, level: float) -> float:
 
 
 class GRABReference(Remembering):
-    """GRAB: Gauthier et al. 2021 (ICML)."""
+    """Reference of GRAB: Gauthier et al. 2021 (ICML)."""
 
     def __init__(
         self, n_items: int, n_positions: int, horizon: int | None = None, gamma: int | None = None
@@ -62,17 +62,17 @@ class GRABReference(Remembering):
         self.gamma = max(n_items - 1, 1) if gamma is None else gamma
 
     def means(self) -> np.ndarray:
-        """(L, K)"""
+        """Return the mean clicks ``(L, K)`` of each item at each position."""
         return np.where(self.shown > 0, self.clicks / np.maximum(self.shown, 1), 0.0)
 
     def may_lead(self, ranking: Sequence[int]) -> bool:
-        """Whether no list has a larger sum of means than this one."""
+        """Return whether no list has a larger sum of means than the given list."""
         means = self.means()
         value = means[list(ranking), range(self.n_positions)].sum()
         return is_close(value, means[linear_sum_assignment(means, maximize=True)].sum())
 
     def orders(self, leader: Sequence[int]) -> Iterator[Ranking]:
-        """The order π of the positions, and every other order if means are equal."""
+        """Yield the order π of the positions; if means are equal, yield every possible order."""
         means = self.means()[list(leader), range(self.n_positions)]
         positions = sorted(range(self.n_positions), key=lambda k: -means[k])
         groups = [list(group) for _, group in groupby(positions, key=lambda k: means[k])]
@@ -80,7 +80,7 @@ class GRABReference(Remembering):
             yield tuple(chain.from_iterable(parts))
 
     def neighbours(self, leader: Sequence[int], order: Sequence[int]) -> list[Ranking]:
-        """The neighbours of a leader whose positions have this order π."""
+        """Return the neighbours of a leader whose positions have the order π."""
         last = order[-1]
         swaps = [_swapped(leader, a, b) for a, b in pairwise(order)]
         return swaps + [
@@ -95,16 +95,16 @@ class GRABReference(Remembering):
         return index(clicks / n if n else 0.0, n, level(self.horizon, s))
 
     def choices(self, leader: Ranking) -> set[Ranking]:
-        """The lists that may be shown under a given leader."""
+        """Return the lists that the agent may show under a given leader."""
         if self.is_leaders_turn(leader):
             return {leader}
         return set(chain(*(self.best_lists(leader, order) for order in self.orders(leader))))
 
     def best_lists(self, leader: Ranking, order: Sequence[int]) -> list[Ranking]:
-        """The lists with the largest sum of indices, among the leader and its neighbours under an
-        order.
+        """Return the lists with the largest sum of indices, among the leader and its neighbours
+        under an order of the positions.
         """
-        s = self.led[leader] + 1  # includes the current session
+        s = self.led[leader] + 1  # including the current session
 
         @lru_cache(None)
         def total(ranking: Ranking) -> float:
@@ -115,8 +115,8 @@ class GRABReference(Remembering):
         return [ranking for ranking in candidates if is_close(total(ranking), largest)]
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> Any:
-        """Draw lists in a state with one leader; ties of positions and of lists are equally
-        likely.
+        """Draw lists in a state with a single possible leader. Tied positions and tied lists are
+        equally likely.
         """
         items, positions = linear_sum_assignment(self.means(), maximize=True)
         leader = tuple(items[np.argsort(positions)].tolist())
@@ -154,7 +154,7 @@ def _replaced(ranking: Sequence[int], position: int, item: int) -> Ranking:
 
 
 class UniRankReference(Remembering):
-    """UniRank: Gauthier et al. 2022 (ICML). Clicks are evidence only about pairs within one
+    """Reference of UniRank: Gauthier et al. 2022 (ICML). Clicks compare only the pairs within one
     displayed part.
     """
 
@@ -169,7 +169,7 @@ class UniRankReference(Remembering):
     # ----------------------------------------------------------------------------- leader partition
 
     def may_be_as_good(self, i: int, j: int) -> bool:
-        """Whether τ_ij + sqrt(log log(t + 3) / n_ij) ≥ 0 after t finished sessions."""
+        """Return whether τ_ij + sqrt(log log(t + 3) / n_ij) ≥ 0 after t finished sessions."""
         n = self.compared[i, j]
         return bool(
             n == 0
@@ -187,7 +187,7 @@ class UniRankReference(Remembering):
     # ---------------------------------------------------------------------------------- exploration
 
     def index(self, below: int, above: int, s: int) -> float:
-        """The index kl_upper((1 + τ_ji) / 2, f(s) / n_ji), where j is below i."""
+        """Return the index kl_upper((1 + τ_ji) / 2, f(s) / n_ji), where j is below i."""
         n = self.compared[below, above]
         return index(
             (1 + self.difference[below, above] / n) / 2 if n else 0.0, n, level(self.horizon, s)
@@ -197,8 +197,8 @@ class UniRankReference(Remembering):
         return max((self.index(j, i, s) for j, i in product(below, above)), default=0.0)
 
     def explorations(self) -> set[Partition]:
-        """The partitions that may be displayed under the leader, down to position K. If rounding
-        puts an index at 1/2, both decisions are allowed.
+        """Return the partitions that the agent may display under the leader, down to position K. If
+        an index equals 1/2 up to rounding, both decisions are allowed.
         """
         partition = self.partition
         s = self.led[partition] + 1
@@ -242,7 +242,7 @@ class UniRankReference(Remembering):
         ]
 
     def further(self, part: frozenset[int], parts: Partition, s: int) -> Iterator[frozenset[int]]:
-        """The further items that a part may get, if any."""
+        """Yield the additional items that a part may get, as sets: a single item, or none."""
         for source in parts:
             indices = {item: self.best_index([item], part, s) for item in source}
             largest = max(indices.values(), default=0.0)
@@ -269,7 +269,7 @@ class UniRankReference(Remembering):
         return displayed if is_leader and displayed in self.explorations() else None
 
     def cut(self, parts: Partition) -> Partition:
-        """The parts whose first place is at most K."""
+        """Return the parts whose first place is at most K."""
         starts = [sum(map(len, parts[:p])) for p in range(len(parts))]
         return tuple(
             part for part, start in zip(parts, starts, strict=True) if start < self.n_positions
@@ -287,8 +287,8 @@ class UniRankReference(Remembering):
 
 
 def parts_of(labels: Sequence[int]) -> Partition:
-    """The parts in order, from the number of each item's part. Items with a negative number are in
-    no part.
+    """Return the parts in order, given the number of each item's part. Items with a negative number
+    are in no part.
     """
     return tuple(
         frozenset(item for item, label in enumerate(labels) if label == part)
@@ -298,7 +298,7 @@ def parts_of(labels: Sequence[int]) -> Partition:
 
 
 def _beyond_half(index: float) -> tuple[bool, ...]:
-    """Whether an index is above 1/2. Return both answers if rounding decides (as for n = 1, no
-    click and T = 2).
+    """Return the possible answers to whether an index is above 1/2: both answers if rounding
+    decides (for example, with n = 1, no click and T = 2), otherwise one.
     """
     return (True, False) if abs(index - 0.5) <= CLOSE else (index > 0.5,)

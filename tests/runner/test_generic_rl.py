@@ -242,7 +242,7 @@ def test_pairs_that_cannot_run_are_refused() -> None:
     for message, env, engine in (
         ("engine='python' cannot run PPO", ClickEnv(MODEL), "python"),
         ("would bypass TimeLimit", TimeLimit(ClickEnv(MODEL), 5), "auto"),
-        ("changes at fixed steps", ClickEnv(changing), "auto"),
+        ("change at fixed steps", ClickEnv(changing), "auto"),
     ):
         with pytest.raises(ValueError, match=message):
             clickgym.run(PPO(4, 3, **QUICK, seed=0), env, 10, engine=engine)
