@@ -306,10 +306,16 @@ class ContextualModel(UserModel):
             user: the number of the user.
             items: ``(L,)`` the item numbers of the session's candidates, all of them possible
                 candidates of this user.
+
+        Raises:
+            ValueError: an item is not a possible candidate of this user.
         """
-        row = self.candidates[user].tolist()
-        columns = [row.index(item) for item in np.asarray(items).tolist()]
-        others = [values[np.asarray(items)] for values in self.others.values()]
+        row, items = self.candidates[user].tolist(), np.asarray(items)
+        if not np.isin(items, row).all():
+            item = items[~np.isin(items, row)][0]
+            raise ValueError(f"item {item} is not among the possible candidates of user {user}")
+        columns = [row.index(item) for item in items.tolist()]
+        others = [values[items] for values in self.others.values()]
         return self._with_items([self._attraction_of(user)[columns], *others])
 
     def tasks(

@@ -101,7 +101,7 @@ def test_attractions():
     assert labelled.at(0, [2, 0, 6, 3, 5]).attraction.tolist() == [0.4, 0.1, 0.9, 0.6, 0.2]
     # users are equally likely, not candidates
     np.testing.assert_allclose(labelled.mean.attraction, np.full(L, (0.44 + 0.55) / 2))
-    with pytest.raises(ValueError, match="1 is not in list"):
+    with pytest.raises(ValueError, match="item 1 is not among the possible candidates of user"):
         labelled.at(0, [0, 1, 2, 3, 4])
 
 
