@@ -240,8 +240,8 @@ def warn_of_rises(examination: NDArray[np.float64]) -> None:
     if len(rises):
         k = int(rises[0])
         warnings.warn(
-            f"examination before any click rises from {examination[k]:g} at position {k} to "
-            f"{examination[k + 1]:g} at position {k + 1}; the agent always shows better "
+            f"examination before any click rises from {examination[k]:g} at position {k + 1} to "
+            f"{examination[k + 1]:g} at position {k + 2}; the agent always shows better "
             "candidates at higher positions, so its lists are not the best lists for such users",
             stacklevel=3,
         )

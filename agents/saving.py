@@ -68,6 +68,8 @@ def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
             state[name] = array = arrays[f"state_{name}"]
             n_free = 1 if name in agent.growing else 0  # their length may differ
             if (array.dtype, array.shape[n_free:]) != (value.dtype, value.shape[n_free:]):
-                raise ValueError(f"{name} is {array.dtype}{array.shape}; expected {value.shape}")
+                raise ValueError(
+                    f"{name} is {array.dtype}{array.shape}; expected {value.dtype}{value.shape}"
+                )
         agent.state = agent.state._replace(**state)
     return agent
