@@ -56,8 +56,8 @@ class Result:
             putting its own ``regret`` into ``info``.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
-        metrics: ``(n,)`` the values of additional metrics, by name; cumulative, except for metrics
-            on held-out queries.
+        metrics: ``(n,)`` the values of additional metrics, keyed by name; cumulative, except for
+            metrics on held-out queries.
         seconds: the wall time of the sessions in seconds, without the compilation of kernels.
         engine: ``"compiled"``, ``"python"``, the name of the library that ran the loop, ``"own
             loop"`` if your own program ran the loop, or ``"frozen policy"`` for a `FrozenPolicy`.

@@ -65,7 +65,7 @@ class UserModel(ABC):
     """The number of sessions after which users leave; None if this number is not fixed."""
 
     classes: ClassVar[dict[str, type[UserModel]]] = {}
-    """All classes of users, by their names in files."""
+    """All classes of users, keyed by their names in files."""
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

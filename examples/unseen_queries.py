@@ -66,7 +66,7 @@ def train_ppo(envs: VectorEnv, sessions: float, seed: int) -> PPO:
 
 
 def estimate(values: np.ndarray, sign: str = "") -> str:
-    """Format the mean over queries with half the width of its 95 % interval."""
+    """Format the mean over queries with the half-width of its 95 % interval."""
     half = half_width(len(values)) * values.std(ddof=1)
     return f"{values.mean():{sign}.1f} ± {half:.1f}"
 

@@ -177,7 +177,7 @@ def defaults_table() -> Rows:
 
 
 def tables() -> dict[str, Rows]:
-    """Return the tables of docs/rl_results.md, by the names of their marks on the page."""
+    """Return the tables of docs/rl_results.md, keyed by the names of their marks on the page."""
     return {
         "personal": features_table("personal"),
         "outer": features_table("personal:features=outer"),

@@ -215,7 +215,7 @@ class Estimate(NamedTuple):
 
     @property
     def half(self) -> float:
-        """Half the width of the 95 % confidence interval."""
+        """The half-width of the 95 % confidence interval."""
         return t_quantile(self.freedom) * self.error if math.isfinite(self.error) else math.inf
 
     def __str__(self) -> str:
@@ -467,7 +467,7 @@ def page(
             _add_column(rows, [str(estimate(one.values)) for one in again])
         about = (
             "*Difference* is our number minus the paper's. In our numbers and in the differences, "
-            "± gives half the width of a 95 % interval"
+            "± gives the half-width of a 95 % confidence interval"
         )
         if any(one.error for one in printed):
             about += "; in the paper's numbers, we take it to give a standard error"

@@ -153,7 +153,7 @@ def test_dashed_lines_where_users_change(tmp_path):
 
 
 def test_bands_of_metrics_stay_between_0_and_1():
-    """Half the width of the interval of 0.9 and 1 is 0.64, so the band is cut at the bounds.
+    """The half-width of the interval of 0.9 and 1 is 0.64, so the band is cut at the bounds.
     Differences have no such bounds.
     """
     share = polars.when(agent="a", run=1).then(1.0).otherwise(0.9)

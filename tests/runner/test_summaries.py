@@ -34,7 +34,7 @@ def frame_of(regrets, **facts):
 
 
 def interval(values):
-    """Return half the width of the 95 % interval of the mean, computed by scipy."""
+    """Return the half-width of the 95 % interval of the mean, computed by scipy."""
     low, high = ttest_1samp(values, 0.0).confidence_interval(0.95)
     return (high - low) / 2
 

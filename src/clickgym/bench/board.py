@@ -35,7 +35,7 @@ class Line(NamedTuple):
     Attributes:
         agent: the agent's name.
         requires: what the agent must know in addition to clicks, in words.
-        scores: the scores of the agent's runs, by the name of the task.
+        scores: the scores of the agent's runs, keyed by task name.
         seconds_per_session: the average time per session on the agent's `timed_tasks`.
     """
 
@@ -90,7 +90,7 @@ def requirements_text(agent: AgentLike) -> str:
 
 @cache
 def anchors() -> dict[str, Anchor]:
-    """Return the anchors of all tasks, by the name of the task."""
+    """Return the anchors of all tasks, keyed by task name."""
     table, _ = read_results(DATA / "anchors.parquet")
     columns = table.select("task", "random", "best", "agent")
     return {task: Anchor(*values) for task, *values in columns.iter_rows()}

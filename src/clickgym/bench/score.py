@@ -28,7 +28,7 @@ REPLICATES = 1000
 
 Values = NDArray[np.float64]
 Scores = Mapping[str, Values]
-"""The scores of an agent's runs, by the name of the task."""
+"""The scores of an agent's runs, keyed by task name."""
 
 
 class Anchor(NamedTuple):
@@ -92,7 +92,7 @@ def scores_of(
 
     Args:
         table: a frame with the columns ``task``, ``run`` and ``loss``.
-        anchors: the anchors of each task, by the name of the task.
+        anchors: the anchors of each task, keyed by task name.
         tasks: the tasks for which scores are computed.
     """
     losses = dict(table.sort("run").group_by("task").agg("loss").iter_rows())
@@ -150,7 +150,7 @@ def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = Tru
     and then resamples the runs of every task.
 
     Args:
-        scores: the scores of the agent's runs, by the name of the task.
+        scores: the scores of the agent's runs, keyed by task name.
         tasks: all tasks that count, including tasks that the agent did not play.
         intervals: whether the 95 % interval is computed.
     """

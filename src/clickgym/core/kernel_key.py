@@ -76,8 +76,9 @@ def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _content_of(value: Any, kernels: list[Any]) -> Any:
-    """Return a representation of a value whose ``repr`` differs for different values. A kernel is
-    also added to ``kernels``, so that the kernel's own code is hashed, too.
+    """Return an object that stands for ``value`` in the key: different values have stand-ins with
+    different ``repr``. If ``value`` is a kernel, add it to ``kernels``, so that its code is hashed
+    as well.
     """
     if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
         if value not in kernels:

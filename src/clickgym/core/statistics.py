@@ -11,7 +11,7 @@ CONFIDENCE = 0.95
 
 
 def t_quantile(freedom: int) -> float:
-    """Return half the width of a 95 % confidence interval, in standard errors: a quantile of
+    """Return the half-width of a 95 % confidence interval, in standard errors: a quantile of
     Student's t distribution.
 
     Args:
@@ -23,7 +23,7 @@ def t_quantile(freedom: int) -> float:
 
 
 def half_width(n: int) -> float:
-    """Return half the width, in standard deviations, of the 95 % confidence interval for the mean
+    """Return the half-width, in standard deviations, of the 95 % confidence interval for the mean
     of n independent values.
 
     Args:

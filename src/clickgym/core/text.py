@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
-    """Format a mean and half the width of its interval as text, with as many digits as the width
+    """Format a mean and the half-width of its interval as text, with as many digits as the width
     justifies.
 
     Example:

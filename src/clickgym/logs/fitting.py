@@ -45,7 +45,7 @@ class Fitted:
         scored: the estimators that were fitted to ``train``, by the short names of their models.
         estimators: the estimators that were fitted to the whole log, by the short names of their
             models.
-        instances: the instances, by the labels of their queries. Their click models come from
+        instances: the instances, keyed by query label. Their click models come from
             ``estimators``.
     """
 

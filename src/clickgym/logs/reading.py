@@ -183,7 +183,7 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
 
     Raises:
         ValueError: a row spans several lines, or Polars cannot read the file. The message names the
-            first line in which a quotation does not end.
+            first line in which a quoted field is not closed.
     """
     with open_unzipped(path) as file:
         content = file.read().rstrip(b"\r\n")  # many programs end a file with an empty line
@@ -201,7 +201,7 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.count(b'"') % 2:
             text = short_repr(line.decode(errors="replace"))
-            raise ValueError(f"the quotation that begins in line {number} does not end: {text}")
+            raise ValueError(f"line {number} has a quotation mark without an end: {text}")
     raise ValueError(fault)
 
 

@@ -122,7 +122,7 @@ def check_agent(agent: AgentLike) -> None:
 
 
 Checks = Mapping[str, Callable[[], None]]
-"""Checks by their names in the report. A check raises a `Fault` if the agent fails it."""
+"""Checks, keyed by their names in the report. A check raises a `Fault` if the agent fails it."""
 
 
 def _run_checks(heading: str, first: Checks, others: Checks) -> None:

@@ -37,10 +37,10 @@ class Meaning:
 
     Attributes:
         spec: the spec as you could type it; None if there is no spec, as for a lambda.
-        files: SHA-256 digests, by name, of your own modules that the label uses, of classes and
-            functions that the script defines, and of files that the spec's arguments name. The
+        files: SHA-256 digests, keyed by name, of your own modules that the label uses, of classes
+            and functions that the script defines, and of files that the spec's arguments name. The
             digest of a class that is defined in a notebook is None.
-        values: the values, by name, of the upper-case constants in these modules
+        values: the values, keyed by name, of the upper-case constants in these modules
             (``"module:NAME"``) and of the attributes of their classes (``"module:Class.name"``), if
             JSON can store the values.
     """

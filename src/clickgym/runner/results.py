@@ -200,14 +200,14 @@ class Results:
         Returns:
             A row for each agent in each environment, with these columns:
 
-            - ``regret``, and ``regret_ci95``, half the width of its 95 % interval (null for a
+            - ``regret``, and ``regret_ci95``, the half-width of its 95 % interval (null for a
               single unit);
-            - ``regret_ci95_runs``, if units are instances: half the width of an interval that
+            - ``regret_ci95_runs``, if units are instances: the half-width of an interval that
               covers only these instances. The interval is computed over the runs, each averaged
               over the instances; it is null for a single run, or if an instance lacks some runs;
             - ``median`` and ``worst``: the median and the largest regret among all runs;
             - ``difference``: the agent's regret minus the regret of the ``reference``, averaged
-              over the units that both agents have, and ``difference_ci95``, half the width of its
+              over the units that both agents have, and ``difference_ci95``, the half-width of its
               interval. Runs with the same seed are the same unit. The difference is null if one of
               the two agents played in your own loop, or if units are runs and one of the two agents
               had its own users, as `PPO` does;

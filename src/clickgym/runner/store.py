@@ -64,7 +64,8 @@ class Config:
     """The configuration of a sweep: what the sweep plays and measures.
 
     Attributes:
-        versions: the versions of clickgym and of other packages on which results depend, by name.
+        versions: the versions of clickgym and of other packages on which results depend, keyed by
+            name.
         horizon: T, the number of sessions in each run.
         checkpoints: the numbers of sessions after which totals are recorded.
         metrics: the names of the additional metrics.
@@ -114,7 +115,7 @@ class Config:
         return {"format": FORMAT, **asdict(self)}
 
     def labels(self, column: LabelColumn) -> dict[str, Meaning]:
-        """Return the meanings of the environments, instances or agents, by label."""
+        """Return the meanings of the environments, instances or agents, keyed by label."""
         meanings: dict[str, Meaning] = getattr(self, f"{column}s")
         return meanings
 

@@ -155,7 +155,7 @@ def intervals(
 
     Returns:
         One row per group, in the order of the units. The columns are those in ``by``; ``units``,
-        the number of units; each measure; and ``<measure>_ci95``, half the width of the measure's
+        the number of units; each measure; and ``<measure>_ci95``, the half-width of the measure's
         interval (null for a single unit). A measure is null if its value is null in any unit of
         the group.
     """
@@ -182,7 +182,7 @@ def intervals_of_instances(last: polars.DataFrame, by: Sequence[str]) -> polars.
         by: the names of the columns that identify a group.
 
     Returns:
-        One row per group, with ``regret_ci95_runs``, half the width of the interval. A group has no
+        One row per group, with ``regret_ci95_runs``, the half-width of the interval. A group has no
         row if its units are not instances, or if an instance lacks a run.
     """
     run = polars.coalesce(_name_unit("query"), RUN_NAME)

@@ -451,8 +451,9 @@ def play_runs_in_worker(
         plan: the plan of the cell.
         numbers: the numbers of the runs to play.
         config: the configuration of the sweep.
-        users: the classes of users that are defined outside clickgym, by name. Without ``users``,
-            the worker process would not know classes that a script or a notebook defines.
+        users: the classes of users that are defined outside clickgym, keyed by name. Without
+            ``users``, the worker process would not know classes that a script or a notebook
+            defines.
         count: ``(1,)`` array, shared with the caller, to which the number of played sessions is
             added.
     """

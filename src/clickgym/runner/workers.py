@@ -52,7 +52,7 @@ def run_in_parallel(
             around the call takes precedence.
         return_as: ``"generator"`` yields the results in the order of the calls; by default, results
             are yielded in the order in which they are finished.
-        files: digests of your own modules, by name; by default, none.
+        files: digests of your own modules, keyed by name; by default, none.
 
     Yields:
         The result of each call.
@@ -125,10 +125,10 @@ def start_worker(*_: object) -> None:
 
 @contextmanager
 def ignoring_interrupts() -> Iterator[None]:
-    """Context manager that makes processes ignore Ctrl-C if they are started within it.
+    """Context manager in which new processes are started so that they ignore Ctrl-C.
 
-    A terminal sends Ctrl-C to all processes. The current process handles the signal and ends the
-    processes that it started.
+    A terminal sends Ctrl-C to a command and to all processes that the command started. Only the
+    current process must handle it, because it then ends the processes that it started.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -92,8 +92,8 @@ def fit(
     is_file = out.suffix == ".json"
     if is_file and len(queries) > 1:
         raise ValueError(
-            f"--out is {out}, but {len(queries)} queries require a folder: pass a name without "
-            ".json"
+            f"--out {out} is a single file, but {len(queries)} queries are written to a folder: "
+            "pass a name without .json"
         )
     make_folder(out.parent if is_file else out)
     console = output_console()

@@ -247,7 +247,7 @@ def _labels(rows: polars.DataFrame, options: PlotOptions) -> dict[str, str]:
 def curves_of(rows: polars.DataFrame, measure: str, options: PlotOptions) -> polars.DataFrame:
     """Return the curves of one panel, in the columns that `intervals` returns.
 
-    For each agent and step, the columns contain the mean of a measure and half the width of its
+    For each agent and step, the columns contain the mean of a measure and the half-width of its
     interval. With a reference, the mean is that of the differences from the reference. Curves of
     regret also include the reward.
     """

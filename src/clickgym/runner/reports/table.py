@@ -144,8 +144,8 @@ def measure_of(table: polars.DataFrame) -> str:
 
 
 def regret_of_row(row: Row, horizon: int) -> tuple[float, float | None]:
-    """Return the regret in a row of the table and half the width of its interval, or the same for
-    the total reward if the regret is unknown.
+    """Return the regret in a row of the table and the half-width of its interval. If the regret is
+    unknown, return the total reward and the half-width of the total reward's interval instead.
     """
     if row["regret"] is not None:
         return row["regret"], row["regret_ci95"]
