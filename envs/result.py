@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.text import counted
+
 if TYPE_CHECKING:
     import polars
 
@@ -90,9 +92,9 @@ class Result:
         regret, reward = self.regret[-1], self.reward[-1]
         total = f"reward={reward:,.1f}" if np.isnan(regret) else f"regret={regret:z,.1f}"
         notes = [
-            f"after {self.trained:,} sessions of training" if self.trained else "",
-            f"{self.unrecorded:,} sessions were not recorded" if self.unrecorded else "",
-            f"a seed was used again {self.reseeded:,} times" if self.reseeded else "",
+            f"after {counted(self.trained, 'session')} of training" if self.trained else "",
+            f"{counted(self.unrecorded, 'session')} not recorded" if self.unrecorded else "",
+            f"a seed was used again {counted(self.reseeded, 'time')}" if self.reseeded else "",
         ]
         return (
             f"<Result of {self.agent} in {self.env}, {self.instance}: "

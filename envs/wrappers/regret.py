@@ -38,7 +38,7 @@ class _Recorded:
     def _begin(self) -> None:
         self.meter = Record()
         self._queries = set[int | None]()
-        self._seeds, self._n_reseeded = set[Any](), 0
+        self._seeds, self._reseeded = set[Any](), list[int]()
         self._started = self._seconds = clock()
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
@@ -46,7 +46,8 @@ class _Recorded:
             self._seed, self._started = seed, clock()
         start = self.env.reset(seed=seed, options=options)
         if seed is not None:
-            self._n_reseeded += bool(self.meter.step) and seed in self._seeds
+            if self.meter.step and seed in self._seeds:
+                self._reseeded.append(self.meter.step)
             self._seeds.add(seed)
         return start
 
@@ -64,10 +65,11 @@ class _Recorded:
         """Return all measurements so far as the result of one run, for `clickgym.Results`.
 
         The result has the same checkpoints as a result of `clickgym.run`, and ``seconds`` is the
-        time from the first reset to the last step. ``unrecorded`` is the number of sessions that
-        the environment simulated but this wrapper did not measure; it is 0 for environments from
-        other packages. ``reseeded`` is the number of resets with a seed that had been used before,
-        which brings the same users back.
+        time from the first reset to the last step; if the result covers only the first sessions, it
+        is their share of this time. ``unrecorded`` is the number of sessions that the environment
+        simulated but this wrapper did not measure; it is 0 for environments from other packages.
+        ``reseeded`` is the number of resets with a seed that had been used before, which brings the
+        same users back.
 
         Args:
             agent: the name, for tables and figures, of the agent or program that chose the lists.
@@ -99,12 +101,12 @@ class _Recorded:
             reward=self.meter.reward[steps - 1],
             clicks=self.meter.clicks[steps - 1],
             metrics={},
-            seconds=self._seconds,
+            seconds=self._seconds * last / n_measured,
             engine=OWN_LOOP,
             query=next(iter(self._queries)) if len(self._queries) == 1 else None,
             trained=None if trained is None else check_count("trained", trained, 0),
             unrecorded=max(self._n_simulated - n_measured, 0),
-            reseeded=self._n_reseeded,
+            reseeded=sum(step < last for step in self._reseeded),
         )
 
 

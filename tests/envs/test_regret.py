@@ -75,7 +75,7 @@ def test_sessions_that_were_not_recorded_are_counted():
     assert late.result("mine").unrecorded == 50  # played after the last recorded session
     late.step(range(5))
     assert late.result("mine").unrecorded == 51
-    assert "51 sessions were not recorded" in repr(late.result("mine"))
+    assert "51 sessions not recorded" in repr(late.result("mine"))
     whole = RecordRegret(gym.make("PBMRank-v0"))
     assert clickgym.run("Random", whole, 5, seed=0).unrecorded == whole.result("r").unrecorded == 0
 
@@ -96,9 +96,11 @@ def test_seeds_that_come_again_are_counted(recorded):
     for seed in (0, 0, 1, None, 0):
         env.reset(seed=seed)
         env.step(env.action_space.sample())
-    result = env.result("mine")
+    result, first = env.result("mine"), env.result("mine", 2)
     assert result.reseeded == 2
     assert "a seed was used again 2 times" in repr(result)
+    assert first.reseeded < 2
+    assert first.seconds * result.steps[-1] == pytest.approx(2 * result.seconds)
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])

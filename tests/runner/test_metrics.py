@@ -17,6 +17,7 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickModel,
+    MixtureModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
     kernel,
@@ -42,6 +43,7 @@ whose attractions are all 0 in the third.
 """
 PROBLEMS: dict[str, ClickModel] = {
     **MODELS,
+    "mixture": MixtureModel([MODELS["PBM"], MODELS["DBN"]], [0.3, 0.7]),
     "changing": PiecewiseStationaryModel(CHANGING, starts=[0, 41, 100]),
 }
 

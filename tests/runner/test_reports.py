@@ -378,5 +378,5 @@ def test_facts_of_loops_are_shown_everywhere():
     [label] = {" ".join(text.split()) for text in legend if text.startswith("late")}
     for words in (label, " ".join(format_table(results).notes), results.to_latex()):
         assert "after 0 to 20,000 sessions of training" in words
-        assert "0 to 3,000 sessions were not recorded" in words
+        assert "0 to 3,000 sessions not recorded" in words
         assert "a seed was used again 0 to 7 times" in words

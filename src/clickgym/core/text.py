@@ -34,6 +34,17 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns" if nanoseconds < 1000 else f"{nanoseconds / 1000:,.1f} µs"
 
 
+def counted(number: int | str, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    Example:
+        >>> counted(1, "session"), counted(5000, "session"), counted("0 to 1", "time")
+        ('1 session', '5,000 sessions', '0 to 1 times')
+    """
+    number = number if isinstance(number, str) else f"{number:,}"
+    return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
+
+
 def one_line(text: str) -> str:
     """Return a text on one line, with single spaces between its words.
 

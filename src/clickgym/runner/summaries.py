@@ -17,6 +17,7 @@ from polars import col
 
 from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, p_value
+from ..core.text import counted
 from ..envs.result import FACTS, HOW_PLAYED, OWN_LOOP, TOTALS
 from .play.metrics import is_sum
 from .play.play_run import ENGINES
@@ -306,14 +307,15 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
             texts.append("did not learn in these runs; clicks lost in training are not counted")
         if trained.max():
             suffix = ", as far as known" if trained.null_count() else ""
-            texts.append(f"after {span(trained.drop_nulls())} sessions of training{suffix}")
+            sessions = counted(span(trained.drop_nulls()), "session")
+            texts.append(f"after {sessions} of training{suffix}")
         elif n_unknown:
             texts.append("may have learned before these runs, because trained= was not given")
         if unrecorded.max():
-            texts.append(f"{span(unrecorded)} sessions were not recorded")
+            texts.append(f"{counted(span(unrecorded), 'session')} not recorded")
         if part["reseeded"].max():
-            times = span(part["reseeded"])
-            texts.append(f"a seed was used again {times} times, so the same users came back")
+            times = counted(span(part["reseeded"]), "time")
+            texts.append(f"a seed was used again {times}, so the same users came back")
         if texts:
             result[str(agent)] = texts
     return result

@@ -127,6 +127,18 @@ def ndcg(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
     return total / ideal if ideal > 0.0 else 0.0
 
 
+def _attraction_of(env: Env, metric: str) -> NDArray[np.float64]:
+    """Return the items' attraction probabilities, ``(L,)``; if the model has none, raise a
+    ValueError that names the metric.
+    """
+    attraction: NDArray[np.float64] | None = getattr(env.task.model, "attraction", None)
+    if attraction is None:
+        raise ValueError(
+            f"the metric {metric!r} requires attraction, which {env.task.model} does not have"
+        )
+    return attraction
+
+
 def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
     """Return the context of the kernel `ndcg` for the first k positions."""
     discount = 1.0 / np.log2(np.arange(2, min(k, env.model.n_positions) + 2))
@@ -136,9 +148,7 @@ def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
         if gains is None:
             raise _varying_error(f"ndcg@{k}", env)
         return GainContext(gains[0], discount, gains[1], largest)
-    if "attraction" not in env.task.model.shapes:
-        raise ValueError(f"the metric 'ndcg' requires attraction; {env.task.model} has none")
-    gain = env.task.model.attraction
+    gain = _attraction_of(env, f"ndcg@{k}")
     ideal = float(weighted_sums(np.sort(gain)[::-1][: len(discount)], discount))
     relative = discount / ideal if ideal > 0 else np.zeros(len(discount))
     return GainContext(gain, relative, np.zeros(0, np.int64), largest)
@@ -205,7 +215,8 @@ def safety_context(env: Env, b: int = 0) -> SafetyContext:
             "the metric 'violations' requires a production list; use an instance with an "
             "initial_ranking"
         )
-    attraction, initial = env.task.model.attraction, env.initial_ranking[: env.model.n_positions]
+    attraction = _attraction_of(env, "violations")
+    initial = env.initial_ranking[: env.model.n_positions]
     return SafetyContext(attraction, wrong_pairs(attraction, initial) + env.model.n_positions / 2)
 
 
