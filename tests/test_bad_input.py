@@ -169,6 +169,7 @@ CALLS = {
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "n_jobs is 0; expected a number of": lambda: short(["PBMRank-v0"], ["Random"], n_jobs=0),
     "seed is 9223372036854775808; expected": lambda: short(["PBMRank-v0"], ["Random"], seed=2**63),
+    "models is empty; expected at least one": lambda: envs.Instance("x", {}, 2),
     "UniRank: leave out horizon, which clickgym sets": lambda: run(
         "UniRank:horizon=9", "PBMRank-v0", 9
     ),
@@ -224,6 +225,8 @@ CALLS = {
     "unknown query 'p' .available: q": lambda: LOG.of_query("p"),
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
     "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
+    "source is empty; pass at least one file": lambda: logs.read_log([]),
+    "paths is empty; pass at least one file": lambda: logs.read_judgments([]),
     "has no rows": lambda: logs.read_log({name: [] for name in ROW}),
     "item and query are both read from the column 'query'": lambda: logs.read_log(
         ROW, columns={"item": "query"}

@@ -93,6 +93,8 @@ class Instance:
 
     def __post_init__(self) -> None:
         check_count("n_positions", self.n_positions)
+        if not self.models:
+            raise ValueError("models is empty; expected at least one click model")
         if self.initial_ranking is not None:
             size = np.size(self.initial_ranking)
             ranking = named_ranking("initial_ranking", self.initial_ranking, size, size).copy()

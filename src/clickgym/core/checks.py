@@ -205,8 +205,8 @@ def check_number(
         above, below: exclusive bounds of the number.
     """
     is_number = isinstance(value, float | np.floating) or is_integer(value)
-    number = float(value) if is_number else math.nan
-    if least <= number <= most and above < number < below and abs(number) <= LARGEST:
+    number = float(value) if is_number and abs(value) <= LARGEST else math.nan
+    if least <= number <= most and above < number < below:
         return number
     lower = f">= {least:g}" if least > above else f"> {above:g}"
     upper = f" and <= {most:g}" if most < below else f" and < {below:g}"

@@ -218,6 +218,8 @@ def read_judgments(
                     blocks.append(features)
             if len(blocks) == n_blocks:
                 raise ValueError("the file has no documents")
+    if not blocks:
+        raise ValueError("paths is empty; pass at least one file")
     documents = pl.concat(heads)
     begins = pl.col("query").ne_missing(pl.col("query").shift())
     query_starts = documents.with_row_index().filter(begins)

@@ -91,8 +91,10 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
                 "different column for each"
             )
     if isinstance(source, str | PathLike) or is_sequence(source):
-        name = log_name(source)
         patterns: Any = source if is_sequence(source) else [source]
+        if len(patterns) == 0:
+            raise ValueError("source is empty; pass at least one file")
+        name = log_name(source)
         files = [file for pattern in patterns for file in _files_of(str(pattern))]
         tables = [_rows_of_file(file, names) for file in files]
         without_query = [
