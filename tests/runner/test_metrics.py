@@ -252,15 +252,48 @@ def first_gain(context, ranking, clicks, expectation):
     return context.gain[context.items[ranking[0]]]
 
 
-def test_a_metric_of_ones_own_knows_the_candidates_of_its_session(monkeypatch):
+@kernel
+def first_item(context, ranking, clicks, expectation):
+    return float(context[0][0, ranking[0]])
+
+
+@pytest.mark.parametrize(
+    ("measure", "context"),
+    [
+        (first_gain, lambda env, b: Candidates(*env.task.gains(env.state, b))),
+        (first_item, lambda env, b: (env.state.items, 1.0)),
+    ],
+)
+def test_a_metric_of_ones_own_knows_the_candidates_of_its_session(monkeypatch, measure, context):
     """Both engines give the same values, although a step of the environment already draws the
-    candidates of the next session.
+    candidates of the next session. The context may be a named tuple of views of the state, or a
+    plain tuple of whole arrays.
     """
-    metric = Metric("gain", first_gain, lambda env, b: Candidates(*env.task.gains(env.state, b)))
-    monkeypatch.setitem(METRICS, "first_gain", metric)
+    monkeypatch.setitem(METRICS, "first", Metric("the first item", measure, context))
     play = partial(clickgym.run, "LinearTS", "ContextualPBMRank-v0", 100, seed=1)
-    one, other = (play(metrics=["first_gain"], engine=it) for it in ("compiled", "python"))
-    assert one.metrics["first_gain"].tolist() == other.metrics["first_gain"].tolist()
+    one, other = (play(metrics=["first"], engine=it) for it in ("compiled", "python"))
+    assert one.metrics["first"].tolist() == other.metrics["first"].tolist()
+
+
+class Reverses(Agent):
+    """Reverses the list that it returned once it has learned from the list's clicks."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.ranking = list(range(n_positions))
+
+    def rank(self, observation):
+        return self.ranking
+
+    def update(self, observation, ranking, clicks, reward):
+        self.ranking.reverse()
+
+
+def test_metrics_are_of_the_list_that_was_shown():
+    shown = Recorder(ClickEnv(MODELS["PBM"]))
+    result = clickgym.run(Reverses, shown, 9, seed=0, metrics=["ndcg"], checkpoints=range(1, 10))
+    values = [plain("ndcg", MODELS["PBM"], list(ranking), [], 0) for ranking in shown.lists]
+    assert len(set(values)) == 2
+    np.testing.assert_allclose(result.metrics["ndcg"], np.cumsum(values))
 
 
 def test_a_metric_of_ones_own_in_a_later_process(tmp_path, monkeypatch):

@@ -424,18 +424,17 @@ class Metrics:
 
 
 def _keep_values(context: Any) -> Any:
-    """Return a context in which views of the environment's state are replaced by copies, because
-    the step overwrites the state before the metric is computed.
+    """Return a context in which arrays are replaced by copies, because the step may overwrite them
+    before the metric is computed.
     """
-    if context is None:
-        return None
     if isinstance(context, GainContext):
         return context.before_step()
-    is_view = [isinstance(value, np.ndarray) and value.base is not None for value in context]
-    if not any(is_view):
-        return context
-    values = zip(context, is_view, strict=True)
-    return context._make(value.copy() if view else value for value, view in values)
+    if isinstance(context, np.ndarray):
+        return context.copy()
+    if isinstance(context, tuple):
+        values = [_keep_values(value) for value in context]
+        return context._make(values) if hasattr(context, "_make") else tuple(values)
+    return context
 
 
 # ------------------------------------------------------------------------------- held-out queries

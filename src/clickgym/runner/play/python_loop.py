@@ -132,13 +132,13 @@ def play_python(run: Run) -> float:
             except FAILURES as error:
                 raise environment_error(agent, env, f"step {meter.step + 1}", error) from error
             clicks, reward = session.clicks, session.reward
+            if metrics.summed:  # before the update, in which the agent may change its list
+                items, expectation = np.asarray(ranking, np.int64), session.expectation
+                metrics.measure(contexts, items, clicks, expectation, meter.totals)
             try:
                 agent.update(observation, ranking, clicks.astype(np.int64), reward)
             except FAILURES as error:
                 raise agent_error(agent, env, f"step {meter.step + 1}", error) from error
-            if metrics.summed:
-                items, expectation = np.asarray(ranking, np.int64), session.expectation
-                metrics.measure(contexts, items, clicks, expectation, meter.totals)
             meter.add(session.regret, reward, int(clicks.sum()))
             if metrics.held_out:
                 metrics.measure_held_out(agent, env, meter)
