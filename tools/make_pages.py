@@ -84,7 +84,7 @@ def pages() -> dict[Path, str]:
     for name, parts in parts_of_pages.items():
         file = (DOCS / f"{name}.md").resolve()
         texts[file] = _fill_in(file, parts)
-    for file in (ROOT / "README.md", *DOCS.glob("*.md")):
+    for file in (ROOT / "README.md", ROOT / "paper.md", *DOCS.glob("*.md")):
         texts[file] = update_counts(texts.get(file) or file.read_text(encoding="utf-8"))
     return texts
 
