@@ -33,6 +33,7 @@ from ...core.checks import (
     as_call,
     as_list,
     check_count,
+    check_kind,
     check_number,
     check_seed,
     short_repr,
@@ -92,6 +93,7 @@ class Instance:
     estimation: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_kind("name", self.name, str, "text")
         check_count("n_positions", self.n_positions)
         if not self.models:
             raise ValueError("models is empty; expected at least one click model")

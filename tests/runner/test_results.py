@@ -146,6 +146,14 @@ def test_overwrite_leaves_other_files_alone(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_overwrite_deletes_the_report_before_the_first_run(tmp_path, played):
+    sweep(tmp_path, **FIRST)
+    played.at_most = played.count
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tmp_path, **FIRST, overwrite=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "runs"}
+
+
 def test_a_label_that_stands_for_something_else(tmp_path):
     sweep(tmp_path, **FIRST | {"agents": {"mine": "EpsilonGreedy"}})
     other = {"mine": ("EpsilonGreedy", {"epsilon": 0.2})}

@@ -117,12 +117,12 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file that contains an object, and return the object as a dictionary.
 
     Raises:
-        FileNotFoundError: the file does not exist.
+        FileNotFoundError, NotADirectoryError: the file does not exist.
         ValueError: the file does not contain a JSON object; the message says what is wrong.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as JSON: {error}") from None

@@ -111,6 +111,15 @@ def import_name(maker: Any) -> str | None:
     return f"{module}:{name}" if namesake is maker else None
 
 
+def _check_no_env_object(obj: Any) -> None:
+    """Raise a TypeError for an environment object, which a sweep cannot create again."""
+    if isinstance(obj, gym.Env):
+        raise TypeError(
+            f"{short_repr(obj)} is an environment object, but a sweep creates a new environment "
+            "for each run; pass an id or a click model"
+        )
+
+
 def by_label(noun: str, objects: Iterable[Object] | Mapping[str, Object]) -> dict[str, Object]:
     """Return a dictionary of agents or environments by label.
 
@@ -143,6 +152,7 @@ def by_label(noun: str, objects: Iterable[Object] | Mapping[str, Object]) -> dic
     result: dict[str, Object] = {}
     for label, obj in pairs:
         if label is None:
+            _check_no_env_object(obj)
             cure = f'pass a dict that names it: {{"my {noun}": ...}}'
             raise ValueError(f"{noun} {short_repr(obj)} has no name; {cure}")
         if not isinstance(label, str) or not label.strip() or not label.isprintable():
@@ -196,11 +206,7 @@ def resolve_env(env: EnvLike) -> ResolvedEnv:
         ValueError: the id is unknown, or its module cannot be imported.
         TypeError: no environment can be created from ``env``.
     """
-    if isinstance(env, gym.Env):
-        raise TypeError(
-            f"{short_repr(env)} is an environment object, but a sweep creates a new environment "
-            "for each run; pass an id or a click model"
-        )
+    _check_no_env_object(env)
     maker, arguments = split(env)
     if isinstance(maker, str):
         maker = _find_spec(maker)

@@ -22,15 +22,13 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..envs.result import HOW_PLAYED, Result
-from .store import Config, LabelColumn, read_folder, rows_of_sweep
+from .store import FIGURES, ROWS, SUMMARY, Config, LabelColumn, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-SUMMARY, FIGURE, ROWS = "summary.csv", "regret", "results.parquet"
-"""The names of the files in a report. A suffix such as .png completes the name of the figure."""
 LINES = 30
 """The largest number of lines that ``print(results)`` shows."""
 
@@ -349,7 +347,7 @@ class Results:
         make_folder(out)
         figure = self.plot()
         files: dict[str, str | bytes] = {
-            f"{FIGURE}.{kind}": figure_bytes(figure, kind) for kind in ("png", "svg")
+            name: figure_bytes(figure, name.rpartition(".")[2]) for name in FIGURES
         }
         files[SUMMARY] = self.table(reference).write_csv()
         files[ROWS] = parquet(self.rows)
@@ -360,8 +358,7 @@ class Results:
 
     def are_in(self, folder: Path) -> bool:
         """Return whether a folder already contains the files that `write` would write."""
-        files = [folder / name for name in (f"{FIGURE}.png", f"{FIGURE}.svg", SUMMARY, ROWS)]
-        if not all(file.exists() for file in files):
+        if not all((folder / name).exists() for name in (*FIGURES, SUMMARY, ROWS)):
             return False
         if (folder / SUMMARY).read_bytes() != self.table().write_csv().encode():
             return False

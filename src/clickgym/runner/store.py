@@ -41,6 +41,8 @@ RunKey = tuple[str, str, str, int]
 """The key of a run: the labels of its environment, instance and agent, and its number."""
 FinishedRuns = dict[RunKey, Result]
 """Finished runs by key. Their results name environment, instance and agent by their labels."""
+FIGURES, SUMMARY, ROWS = ("regret.png", "regret.svg"), "summary.csv", "results.parquet"
+"""The names of the files in a report."""
 
 
 class Cell(NamedTuple):
@@ -192,7 +194,7 @@ def open_folder(
         folder: the folder, created if missing.
         config: the configuration of the sweep.
         out: the folder's name in messages.
-        overwrite: whether the runs that are already in the folder are deleted.
+        overwrite: whether the runs and the report that are already in the folder are deleted.
 
     Returns:
         The configuration of all runs in the folder, including those to be added, and the finished
@@ -211,7 +213,8 @@ def open_folder(
             f"{out} is not empty and is not a results folder; choose another folder (--out)"
         )
     if overwrite:
-        for old in [file, *(folder / RUNS).glob("*.jsonl")]:
+        reports = [folder / name for name in (*FIGURES, SUMMARY, ROWS)]
+        for old in [file, *(folder / RUNS).glob("*.jsonl"), *reports]:
             old.unlink(missing_ok=True)
     try:
         with open(file, "x", encoding="utf-8") as new:  # only one of several commands succeeds

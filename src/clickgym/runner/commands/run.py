@@ -11,7 +11,7 @@ import typer
 from ..console import output_console, print_text
 from ..play.metrics import METRICS
 from ..reports.table import print_results
-from ..results import FIGURE, ROWS, SUMMARY
+from ..store import FIGURES, ROWS, SUMMARY
 from ..sweep import sweep
 
 compare_option = partial(typer.Option, rich_help_panel="What to compare")
@@ -151,5 +151,5 @@ def run(
             "--out DIR.",
         )
     else:
-        names = f"{FIGURE}.png, {FIGURE}.svg, {SUMMARY}, {ROWS}"
+        names = ", ".join([*FIGURES, SUMMARY, ROWS])
         print_text(output_console(), f"Results in {out}: {names}")
