@@ -237,7 +237,7 @@ def label_of(env: Any) -> str:
     The label consists of the environment's id and arguments, without the instance. If the users
     have a name, the label also leaves out their parameters. If the environment has no id, or if its
     arguments cannot be written as text, the label is the environment's name followed by the
-    `BaseClickEnv.mark` of its users.
+    `BaseClickEnv.fingerprint` of its users.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -263,4 +263,4 @@ def label_of(env: Any) -> str:
             return label
     if not isinstance(base_env, BaseClickEnv):
         return name_of(env)
-    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {base_env.mark}"
+    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {base_env.fingerprint}"

@@ -88,7 +88,7 @@ class BaseClickEnv:
         return self.task.observation_space
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """Six hexadecimal digits that identify the users, the reward, the cutoff and the reference
         list.
         """

@@ -14,7 +14,7 @@ from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, page_of, picture_of
 from .resolve_model import resolve_model
-from .session import nothing_shown, single_step
+from .session import empty_buffers, single_step
 from .spaces import RankedList, check_items, without_repeats
 from .user_model import UserModel
 
@@ -100,7 +100,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         self.action_space = self._lists
         self._sizes = self._lists.n_items, self._lists.n_positions
         self._shape = self._sizes[1:]
-        self.shown = nothing_shown(self.model)
+        self.shown = empty_buffers(self.model)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

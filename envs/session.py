@@ -17,7 +17,7 @@ from ..core.state import Flags, Floats, Ints, first_arrays
 Bytes = NDArray[np.int8]
 
 
-class Shown(NamedTuple):
+class SessionBuffers(NamedTuple):
     """Buffers for the last session of one stream."""
 
     uniforms: Annotated[Floats, "U"]
@@ -46,11 +46,13 @@ class Batch(NamedTuple):
     last_list_of: Annotated[Ints, "L"]  # the last stream whose list contains each item
 
 
-def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
-    """Return empty buffers: a `Shown` for one stream, or a `Batch` if ``n_streams`` is given."""
+def empty_buffers(model: Any, n_streams: int | None = None) -> Any:
+    """Return empty buffers: `SessionBuffers` for one stream, or a `Batch` if ``n_streams`` is
+    given.
+    """
     sizes = {"L": model.n_items, "K": model.n_positions, "U": model.n_uniforms}
     if n_streams is None:
-        return Shown(**first_arrays(Shown, sizes))
+        return SessionBuffers(**first_arrays(SessionBuffers, sizes))
     return Batch(**first_arrays(Batch, {**sizes, "B": n_streams}))
 
 

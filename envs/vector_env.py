@@ -18,7 +18,7 @@ from .any_env import clicks_of
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .resolve_model import resolve_model
-from .session import Batch, batch_step, nothing_shown
+from .session import Batch, batch_step, empty_buffers
 from .spaces import RankedList, without_repeats
 from .user_model import UserModel
 
@@ -109,7 +109,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         sizes = self._lists.n_items, self._lists.n_positions
         self.action_space = RankedList(*sizes, n_lists=num_envs)
         self._shape = (num_envs, self._lists.n_positions)
-        self._batch: Batch = nothing_shown(self.model, num_envs)
+        self._batch: Batch = empty_buffers(self.model, num_envs)
         self._reset_steps()
 
     def reset(

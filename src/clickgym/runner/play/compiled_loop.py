@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import KernelError, clock, entry, kernel
 from ...envs.base_env import name_of
-from ...envs.session import Shown, play_session
+from ...envs.session import SessionBuffers, play_session
 from .loop import CHUNK, Run
 from .run_errors import agent_error, check_list
 
@@ -30,7 +30,7 @@ class ChunkData(NamedTuple):
     constants: Any  # constants and state are explained in `clickgym.envs.task`
     state: Any
     observed: tuple[Any, ...]  # views of the state: what the agent observes in addition to clicks
-    shown: Shown
+    shown: SessionBuffers
     contexts: tuple[Any, ...]  # the data of the metrics
     totals: NDArray[np.float64]
     checkpoints: NDArray[np.int64]  # counted in sessions from the start of the chunk
