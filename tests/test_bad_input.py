@@ -232,7 +232,9 @@ CALLS = {
         ROW, columns={"item": "query"}
     ),
     "the frame has no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
-    "sessions begin at position 2; expected 0 or 1": lambda: logs.read_log({**ROW, "query": ["q"]}),
+    "positions of a session begin at 2; expected 0 or 1": lambda: logs.read_log(
+        {**ROW, "query": ["q"]}
+    ),
     "items have features, which a click log": lambda: logs.record(
         linear(), ClickEnv(contextual()), 9
     ),

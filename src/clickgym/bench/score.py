@@ -63,7 +63,7 @@ def score(losses: ArrayLike, anchor: Anchor, task: ScoredTask) -> Values:
 
 
 def is_scored(anchor: Anchor | None, task: ScoredTask) -> bool:
-    """Return whether the anchors of a task differ enough to compare agents."""
+    """Return whether the anchors of a task are far enough apart for agents to be compared."""
     if anchor is None:
         return False
     allowance = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon

@@ -69,12 +69,12 @@ def parse_spec(
             raise ValueError(f"{spec!r}: expected key=value once for each key; got {part!r}")
         first, _, rest = text.partition(":")
         if "=" in rest and not isinstance(parse_value(first), str):
-            raise ValueError(f"{spec!r}: expected a comma before the next key; got {part!r}")
+            raise ValueError(f"{spec!r}: expected a comma before the next key, in {part!r}")
         try:
             arguments[key] = parse_value(text) if value_of is None else value_of(key, text)
             if arguments[key] is text and OPENS.match(text):
-                example = "such as '...={\"net_arch\":[64,64]}', in single quotes in a shell"
-                raise ValueError(f"expected JSON or a Python literal, {example}; got {text!r}")
+                example = "for example '...={\"net_arch\":[64,64]}', in single quotes in a shell"
+                raise ValueError(f"expected JSON or a Python literal ({example}); got {text!r}")
         except ValueError as error:
             raise ValueError(f"{short_repr(spec)}: {key}: {error}") from None
     return parts[1], arguments

@@ -244,13 +244,16 @@ def read_judgments(
 
 
 def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame, Singles]:
-    """Parse lines of a file, and return a table with the line, the query and the grade of each
-    document, and an array of the documents' features.
+    """Parse lines of a file of judgments.
 
     Args:
         lines: the lines, including their line ends.
         first: the line number of the first line.
         most: the largest allowed feature number.
+
+    Returns:
+        A table with the line number, the query and the grade of each document; and an array with
+        one row of features for each document.
     """
     text, head = pl.col("text"), pl.col("text").str.extract_groups(HEAD).struct
     documents = (

@@ -297,7 +297,7 @@ def _find_damaged(
     positions = rows["position"].to_numpy()
     first = int(np.median(positions[starts]))
     if first not in (0, 1):
-        raise ValueError(f"{name}: sessions begin at position {first}; expected 0 or 1")
+        raise ValueError(f"{name}: the positions of a session begin at {first}; expected 0 or 1")
     first_rows = np.repeat(starts, lengths)
     expected = np.arange(len(rows)) - first_rows + first
     faults = {

@@ -219,7 +219,9 @@ def resolve_env(env: EnvLike) -> ResolvedEnv:
 
 
 def _find_spec(env_id: str) -> EnvSpec:
-    """Return the registration of an environment id; ``module:Id-v0`` first imports the module."""
+    """Return Gymnasium's spec of an environment id. If the id has the form ``module:Id-v0``, import
+    the module first.
+    """
     module, colon, name = env_id.rpartition(":")
     if colon:
         module_of("environment", env_id)

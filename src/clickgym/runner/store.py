@@ -72,8 +72,8 @@ class Config:
         checkpoints: the numbers of sessions after which totals are recorded.
         metrics: the names of the additional metrics.
         seed: the seed of the sweep.
-        envs, instances, agents: the meaning of each label.
-        cells: the cells, in the order of the table.
+        envs, instances, agents: what each label stands for, keyed by label.
+        cells: the combinations of environment, instance and agent, in the order of the table.
     """
 
     versions: dict[str, str]

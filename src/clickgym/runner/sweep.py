@@ -428,8 +428,8 @@ def _play_jobs(
         raise WorkerError(broken_pool_message(error)) from None
     except PicklingError as error:
         raise TypeError(
-            f"{broken_pool_message(error)}; define the object's class in a module that workers "
-            "can import, or run in this process with n_jobs=1"
+            f"{broken_pool_message(error)}; define its class in a module that workers can "
+            "import, or pass n_jobs=1 to run in the current process"
         ) from None
     finally:
         stop.set()

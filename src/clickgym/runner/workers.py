@@ -97,8 +97,8 @@ def set_values(values: Mapping[str, Any]) -> None:
     process.
 
     Args:
-        values: the values by name, in the format of `Meaning.values`. Values from the script are
-            skipped, because they are sent together with the script's classes.
+        values: the values, keyed by name as in `Meaning.values`. Values that are defined in the
+            user's script are skipped, because they are sent together with the script's classes.
     """
     for name, value in values.items():
         module, _, path = name.partition(":")

@@ -380,7 +380,8 @@ class Metrics:
                 raise UnsuitedError(type(agent).__name__, reason) from None
 
     def measure_held_out(self, agent: Any, env: Any, meter: Meter) -> None:
-        """Let the agent rank the held-out queries, if a new checkpoint was reached.
+        """If a new checkpoint has been reached, let the agent rank the documents of all held-out
+        queries, and store the values of the held-out metrics.
 
         Raises:
             AgentError: the agent failed, or did not return a permutation of a query's documents.
