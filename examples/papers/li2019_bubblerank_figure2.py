@@ -151,7 +151,7 @@ def statements(results):
             "initial stages.",
             "section 5.3",
             "In each click model their violations in the first 100 sessions differ by less than 10 "
-            "(ours).",
+            "(our choice).",
             in_each(alike).only_supports(),
         ),
     ]

@@ -495,14 +495,10 @@ def page(
                 _add_column(rows, cells)
         about = (
             "Each row quotes the paper, says when we count the sentence as reproduced (or why we "
-            "do not test it), and gives our measurement and the verdict."
+            "do not test it), and gives our measurement and the verdict. For the terms in the "
+            "table, see [Tests of statements]"
+            "(https://github.com/clickgym/clickgym/blob/main/docs/studies.md#tests-of-statements)."
         )
-        if any("our choice" in one.rule for one in said):
-            about += " *Our choice* marks numbers that the paper does not give."
-        if any(" against " in measured for _, (measured, _) in judged):
-            about += " In *x against y*, x should be lower than y if the sentence is right."
-        if any("a gap of" in measured for _, (measured, _) in judged):
-            about += " A *gap* is the difference that the test judges, with its 95 % interval."
         lines += ["## What the paper says", "", about, "", *markdown_table(rows), ""]
     lines += ["## What differs here", "", "\n\n".join(notes), ""]
     if full and hasattr(script, "seen"):
