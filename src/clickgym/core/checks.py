@@ -244,7 +244,7 @@ def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
     return array
 
 
-def _check_shape(name: str, array: NDArray[Any], shape: Shape, allow_empty: bool) -> None:
+def _check_shape(name: str, array: NDArray[Any], shape: Shape, allow_empty: bool = False) -> None:
     sizes = zip(shape, array.shape, strict=False)
     fits = array.ndim == len(shape) and all(
         size == length or not isinstance(size, int) for size, length in sizes
@@ -311,9 +311,7 @@ def as_numbers(
     least: float = -math.inf,
     most: float = math.inf,
     *,
-    above: float = -math.inf,
     expected: str = "a finite number",
-    allow_empty: bool = False,
     copy: bool = True,
     allow_float32: bool = False,
 ) -> NDArray[Any]:
@@ -321,10 +319,9 @@ def as_numbers(
     `as_integers` for invalid values.
 
     Args:
-        name, values, shape, allow_empty: the argument's name, its value, the expected shape, and
-            whether the array may be empty; see `as_integers`.
+        name, values, shape: the argument's name, its value and the expected shape; see
+            `as_integers`. The array must not be empty.
         least, most: inclusive bounds of the entries.
-        above: an exclusive lower bound of the entries.
         expected: a description of valid entries, for messages.
         copy: whether the result is always a copy of ``values``.
         allow_float32: whether a float32 array stays float32.
@@ -332,10 +329,10 @@ def as_numbers(
     array = as_array(name, values, "numbers")
     dtype = np.float32 if allow_float32 and array.dtype == np.float32 else np.float64
     array = array.astype(dtype, order="C", copy=copy)
-    _check_shape(name, array, shape, allow_empty)
-    low, high = array.min(initial=most), array.max(initial=-math.inf)  # nan if an entry is nan
-    if array.size and not (above < low and least <= low and high <= most and np.isfinite(high)):
-        is_valid = (array > above) & (array >= least) & (array <= most) & np.isfinite(array)
+    _check_shape(name, array, shape)
+    low, high = array.min(), array.max()  # nan if an entry is nan
+    if not (least <= low and high <= most and -math.inf < low and high < math.inf):
+        is_valid = (array >= least) & (array <= most) & np.isfinite(array)
         _raise_for_first(name, array, is_valid, expected)
     return array
 
