@@ -162,7 +162,8 @@ class FrozenPolicy(Agent):
         """
         if not self._has_space:
             return self.model(observation)
-        env_space = self._partial_list_space or self._env_space
+        partial_list_space = self._partial_list_space
+        env_space = self._env_space if partial_list_space is None else partial_list_space
         model_observation = _convert(observation, env_space, self._model_space)
         if self._normaliser is not None:
             model_observation = self._normaliser.normalize_obs(model_observation)

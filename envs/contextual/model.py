@@ -311,9 +311,11 @@ class ContextualModel(UserModel):
             ValueError: an item is not a possible candidate of this user.
         """
         row, items = self.candidates[user].tolist(), np.asarray(items)
-        if not np.isin(items, row).all():
-            item = items[~np.isin(items, row)][0]
-            raise ValueError(f"item {item} is not among the possible candidates of user {user}")
+        unknown = items[~np.isin(items, row)]
+        if unknown.size:
+            raise ValueError(
+                f"item {unknown[0]} is not among the possible candidates of user {user}"
+            )
         columns = [row.index(item) for item in items.tolist()]
         others = [values[items] for values in self.others.values()]
         return self._with_items([self._attraction_of(user)[columns], *others])

@@ -21,6 +21,7 @@ from ..core.checks import (
     is_sequence,
 )
 from ..core.files import make_folder, parquet, write_whole
+from ..core.text import counted
 from ..envs.result import HOW_PLAYED, Result
 from .store import FIGURES, ROWS, SUMMARY, Config, LabelColumn, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
@@ -371,7 +372,7 @@ class Results:
             "instance": self.rows["instance"].n_unique(),
             "run": self.rows.select("sweep_seed", "run").n_unique(),
         }
-        texts = [f"{count} {word}{'s' * (count > 1)}" for word, count in counts.items()]
+        texts = [counted(count, noun) for noun, count in counts.items()]
         return f"<Results: {', '.join(texts)}, {self.horizon:,} sessions>"
 
     def __str__(self) -> str:
