@@ -4,6 +4,8 @@ import importlib
 import itertools
 import sys
 import time
+from collections import namedtuple
+from functools import partial
 from textwrap import dedent
 
 import numpy as np
@@ -274,9 +276,10 @@ ERRORS = [
 
 @pytest.mark.parametrize(("function", "message"), ERRORS)
 def test_error_says_where_and_why(function, message):
-    with pytest.raises(KernelError, match=f"^a kernel does not compile: {message}") as error:
-        entry(function)(1.0)
-    assert "\n" not in str(error.value)
+    for call in entry(function), partial(Repeated(), function):
+        with pytest.raises(KernelError, match=f"^a kernel does not compile: {message}") as error:
+            call(1.0)
+        assert "\n" not in str(error.value)
 
 
 @kernel
@@ -306,8 +309,8 @@ def test_time_without_compilation(monkeypatch):
 
 
 def test_repeated_calls():
-    """Repeated calls compare the content of arrays and other arguments, continue after an error,
-    and store only the last arguments.
+    """Repeated calls see what arrays contain now, accept other arrays, continue after an error, and
+    store only the last arguments.
     """
     calls, uniforms = Repeated(), np.random.default_rng(0).random(4)
     rng, one, other = np.random.default_rng(0), np.zeros(1), np.ones(1)
@@ -321,6 +324,21 @@ def test_repeated_calls():
         calls(adds, other, rng)
     other[0] = 2.0
     assert calls(adds, other, rng) == 2.0 + uniforms[3]
+
+
+@kernel
+def first_of(state):
+    return state.x[0]
+
+
+def test_classes_with_one_name():
+    """Classes of states that have the same name and fields, as after a cell of a notebook ran
+    twice, each get their own compiled version.
+    """
+    calls = Repeated()
+    for value in 1.0, 2.0:
+        state = namedtuple("State", "x")(np.array([value]))
+        assert calls(first_of, state) == entry(first_of)(state) == value
 
 
 @kernel

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from .checks import short_repr
-from .compiling import COMPILES, OPTIONS, KernelError, explanation, numba, register_jitable
+from .compiling import COMPILES, OPTIONS, Held, KernelError, explanation, numba, register_jitable
 from .kernel_key import key_of, records_among
 
 
@@ -102,12 +102,19 @@ def {name}({arguments}):
     return kernel({arguments})
 """
 CALLS = """\
-def {name}(is_open, {arguments}):
+@njit(nogil=True)
+def calls(is_open, held):
     while is_open[0]:
-        yield kernel({arguments})
+        yield kernel(*held.arguments)
+
+
+def {name}(is_open, {arguments}):
+    return calls(is_open, Held(({arguments},)))
 """
-"""The source code that numba compiles for calls from Python: a function that calls the kernel, and
-a generator that calls the kernel at each ``next``.
+"""The source code that numba compiles for calls from Python. `CALL` is a function that calls the
+kernel. `CALLS` is a function that returns a generator, which calls the kernel at each ``next``. The
+generator gets its arguments by reference, because numba copies the local variables of a generator
+at each ``next``.
 """
 
 
@@ -117,8 +124,8 @@ class Repeated:
     When Python calls an entry, numba checks the types of all arguments and unpacks the arguments.
     This takes longer than most kernels run: seven microseconds for a random generator alone. A
     compiled generator unpacks its arguments only once. A `Repeated` object therefore keeps one
-    generator for each kernel, as long as the kernel is called with the same argument objects. A
-    copy of the object starts without generators.
+    generator for each kernel, as long as the kernel is called with the same argument objects; with
+    other objects, it closes the generator and starts a new one. A copy starts without generators.
     """
 
     def __init__(self) -> None:
@@ -261,6 +268,7 @@ class _Entry:
         parameters = ", ".join(inspect.signature(self.kernel).parameters)
         text = self._text.format(name=name, arguments=parameters)
         scope: dict[str, Any] = {"kernel": self.kernel, "__name__": __name__}
+        scope |= {"Held": Held, "njit": numba.njit}
         exec(compile(text, str(file or "<entry>"), "exec"), scope)
         compiled = numba.njit(nogil=True, cache=is_cached)(scope[name])
         for listener in listeners:
