@@ -270,7 +270,8 @@ class _Entry:
         scope: dict[str, Any] = {"kernel": self.kernel, "__name__": __name__}
         scope |= {"Held": Held, "njit": numba.njit}
         exec(compile(text, str(file or "<entry>"), "exec"), scope)
-        compiled = numba.njit(nogil=True, cache=is_cached)(scope[name])
+        options = {"nogil": True, "no_cfunc_wrapper": True}  # nothing calls the entry from C
+        compiled = numba.njit(cache=is_cached, **options)(scope[name])
         for listener in listeners:
             listener(True)
         was_collecting = gc.isenabled()
