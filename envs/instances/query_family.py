@@ -5,7 +5,7 @@ learn to explore.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -86,38 +86,45 @@ def _users(
     """Return the users of a split under a click model. In every split, agents know only the means
     over the training split.
     """
-    train = [_query(kind, n_items, n_positions, most, seed) for seed in SPLITS["train"]]
-    if split == "train":
-        models = train
-    elif split == "real":
+    model_class = CLICK_MODELS[kind]
+    train = _draw_queries("train", model_class, n_items, n_positions, most)
+    if split == "real":
         models = [load_instance(name).model(kind, n_positions) for name in shipped_instances()]
     else:
-        models = [_query(kind, n_items, n_positions, most, seed) for seed in SPLITS[split]]
+        models = _draw_queries(split, model_class, n_items, n_positions, most)
     return QueryUsers(models, n_sessions, means_of(train))
 
 
-def _query(kind: str, n_items: int, n_positions: int, most: float, seed: int) -> ClickModel:
-    """Return the click model of a random query.
+# All splits and numbers of sessions share the queries of the training split.
+@lru_cache(maxsize=16)
+def _draw_queries(
+    split: str, model_class: type[ClickModel], n_items: int, n_positions: int, most: float
+) -> list[ClickModel]:
+    """Return the click models of a split's random queries.
 
     Queries differ in the level and the spread of attractions, and in how fast examination decreases
     with the position. No parameter is fitted to a click log.
     """
-    rng = child_rng(seed, 5)
-    level, spread, fading = rng.random(3)
-    middle = most * 0.05 ** (1.0 - level)  # log-uniform between most / 20 and most
-    scale = 0.3 + 1.2 * spread
-    eta = 0.3 + 1.7 * fading
-    logit = np.log(middle / (1.0 - middle))
-    attraction, satisfaction = 1.0 / (
-        1.0 + np.exp(-(logit + scale * rng.standard_normal((2, n_items))))
-    )
     position = np.arange(1.0, n_positions + 1)
     k, j = np.indices((n_positions, n_positions))
-    table = {
-        ("attraction", "L"): attraction,
-        ("satisfaction", "L"): satisfaction,
-        ("examination", "K"): position**-eta,
-        ("examination", "KK"): np.tril(np.maximum(k + 1.0 - j, 1.0) ** -eta),
-        ("termination", "K"): rng.random() * position ** -(eta / 2),
-    }
-    return draw_model(CLICK_MODELS[kind], table, n_items, n_positions, seed)
+    distance = np.maximum(k + 1.0 - j, 1.0)
+    models = []
+    for seed in SPLITS[split]:
+        rng = child_rng(seed, 5)
+        level, spread, fading = rng.random(3)
+        middle = most * 0.05 ** (1.0 - level)  # log-uniform between most / 20 and most
+        scale = 0.3 + 1.2 * spread
+        eta = 0.3 + 1.7 * fading
+        logit = np.log(middle / (1.0 - middle))
+        attraction, satisfaction = 1.0 / (
+            1.0 + np.exp(-(logit + scale * rng.standard_normal((2, n_items))))
+        )
+        table = {
+            ("attraction", "L"): attraction,
+            ("satisfaction", "L"): satisfaction,
+            ("examination", "K"): position**-eta,
+            ("examination", "KK"): np.tril(distance**-eta),
+            ("termination", "K"): rng.random() * position ** -(eta / 2),
+        }
+        models.append(draw_model(model_class, table, n_items, n_positions, seed))
+    return models
