@@ -64,6 +64,7 @@ class Search(NamedTuple):
 
     bounds: NDArray[np.float64]  # (m, m) the result of `ClickModel.search_bounds`
     head: NDArray[np.int64]  # (m,) the list so far
+    value: NDArray[np.float64]  # (m,) the expected reward of the list above each depth
     choice: NDArray[np.int64]  # (m,) the candidate at each depth; -1 before and after the search
     is_listed: NDArray[np.bool_]  # (L,) True for each candidate in the list so far
     best: NDArray[np.int64]  # (m,) the best list
@@ -399,6 +400,7 @@ class ClickModel(UserModel, abstract=True):
         search = Search(  # head starts with valid items: a kernel may read below the cutoff
             bounds=self.search_bounds(cutoff),
             head=np.zeros(cutoff, np.int64),
+            value=np.zeros(cutoff),
             choice=np.full(cutoff, -1),
             is_listed=np.zeros(self.n_items, np.bool_),
             best=np.empty(cutoff, np.int64),
@@ -509,13 +511,15 @@ def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
 
         ``candidates`` are sorted by decreasing attraction, and ``memory`` has the fields of a
         `Search`. The expected number of clicks on a prefix does not depend on the items below the
-        prefix. Below the prefix, position k adds at most the bound on its examination times the
-        attraction of its item. Therefore, the value of any completion is at most the value of the
-        prefix plus the sum of the remaining attractions times the remaining bounds, both in
-        decreasing order. A branch is pruned if this sum does not exceed the best value so far.
+        prefix. Position k adds at most the bound on its examination times the attraction of its
+        item. Therefore, the value of any list with a candidate at the current depth is at most the
+        value of the prefix above, plus the candidate's attraction times the largest remaining
+        bound, plus the sum of the other remaining attractions times the bounds below the current
+        depth, both in decreasing order. If this sum does not exceed the best value so far, neither
+        this candidate nor the less attractive ones after it lead to a better list.
         """
-        bounds, ranking, choice = memory.bounds, memory.head, memory.choice
-        is_listed, best = memory.is_listed, memory.best
+        bounds, ranking, value_above = memory.bounds, memory.head, memory.value
+        choice, is_listed, best = memory.choice, memory.is_listed, memory.best
         depth_limit, n_items = len(best), len(candidates)
         best_value, depth = -1.0, 0
         while depth >= 0:
@@ -530,26 +534,31 @@ def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
                 depth -= 1
                 continue
             is_listed[choice[depth]] = True
-            ranking[depth] = candidates[choice[depth]]
-            value = expected(parameters, ranking, reward, depth + 1, scratch)
+            item = candidates[choice[depth]]
 
-            # The list is complete: keep it if it is the best so far.
-            if depth + 1 == depth_limit:
-                if value > best_value * MORE:
-                    best_value = value
-                    for k in range(depth_limit):
-                        best[k] = ranking[k]
-                continue
-
-            # The list is a prefix: go deeper only if its bound exceeds the best value so far.
-            bound, j = value, 0
+            # Go back one depth unless the bound exceeds the best value so far.
+            bound, j = value_above[depth] + bounds[depth, 0] * attraction[item], 0
             for i in range(n_items):
+                if j == depth_limit - depth - 1:
+                    break
                 if not is_listed[i]:
                     bound += bounds[depth + 1, j] * attraction[candidates[i]]
                     j += 1
-                    if j == depth_limit - depth - 1:
-                        break
-            if bound > best_value * MORE:
+            if bound <= best_value * MORE:
+                is_listed[choice[depth]] = False
+                choice[depth] = -1
+                depth -= 1
+                continue
+
+            # Go deeper; if the list is complete, keep it if it is the best so far.
+            ranking[depth] = item
+            value = expected(parameters, ranking, reward, depth + 1, scratch)
+            if depth + 1 < depth_limit:
                 depth += 1
+                value_above[depth] = value
+            elif value > best_value * MORE:
+                best_value = value
+                for k in range(depth_limit):
+                    best[k] = ranking[k]
 
     return search

@@ -69,8 +69,9 @@ class Work(NamedTuple):
     ratio: Annotated[Floats, "L"]
     scan_order: Annotated[Ints, "L"]
     scan_values: Annotated[Floats, "L+1 m+1"]
-    bounds: Annotated[Floats, "m m"]  # for an exact search, like the next two arrays
+    bounds: Annotated[Floats, "m m"]  # for an exact search, like the next three arrays
     head: Annotated[Ints, "m"]
+    value: Annotated[Floats, "m"]
     choice: Annotated[Ints, "m", -1]
 
 
