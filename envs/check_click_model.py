@@ -68,8 +68,10 @@ def check_click_model(model: type[ClickModel]) -> None:
         for small_model in models:
             _run(small_model)
         for small_model in models[1:]:
-            _sessions(small_model)
-            _rewards(small_model)
+            drawn = [_draw_sessions(small_model, ranking) for ranking in _lists(small_model)]
+            _sessions(small_model, drawn)
+            clicks, _, left_at = drawn[0]
+            _rewards(small_model, clicks, left_at)
         _optimum(model)
         for small_model in models[1:]:
             _weights(small_model)
@@ -119,9 +121,9 @@ def _run(model: Any) -> None:
             model._search(REWARDS[code], model.n_positions)
 
 
-def _sessions(model: Any) -> None:
-    for ranking in _lists(model):
-        clicks, examined, left_at = _draw_frequencies(model, ranking)
+def _sessions(model: Any, drawn: list[tuple[NDArray[Any], ...]]) -> None:
+    """Check the sessions that were drawn for each list."""
+    for ranking, (clicks, examined, left_at) in zip(_lists(model), drawn, strict=True):
         is_set = np.isin(clicks, (0, 1)).all() and np.isin(examined, (0, 1)).all()
         expect(is_set, "sample left an entry of clicks or examined that is not 0 or 1")
         expect((clicks <= examined).all(), "sample marks a position as clicked but not as examined")
@@ -136,9 +138,9 @@ def _sessions(model: Any) -> None:
             _compare(f"the {kind} {of_list}", exact, values, deviation)
 
 
-def _rewards(model: Any) -> None:
+def _rewards(model: Any, clicks: NDArray[Any], left_at: NDArray[Any]) -> None:
+    """Check the expected rewards of the first list, whose sessions were drawn."""
     ranking = _lists(model)[0]
-    clicks, _, left_at = _draw_frequencies(model, ranking)
     probabilities = model.click_probabilities(ranking)
     for reward, cutoff in _questions(model):
         value = model.expected_reward(ranking, reward, cutoff)
@@ -232,7 +234,7 @@ def _questions(model: Any) -> list[tuple[str, int]]:
     return list(itertools.product(model.rewards, range(1, model.n_positions + 1)))
 
 
-def _draw_frequencies(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+def _draw_sessions(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """Draw n sessions of a list; return the clicks and examinations, both ``(n, K)``, and the
     positions at which users left satisfied, ``(n,)``, with -1 for users who did not.
     """

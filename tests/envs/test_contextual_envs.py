@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.core.kernels import uncompiled
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,
@@ -24,10 +23,10 @@ from clickgym.envs import (
     UserBrowsingModel,
     load_instance,
 )
-from tests.helpers import pairs
 from tests.helpers.click_stories import assert_sampled_from, realised_reward
 from tests.helpers.engines import assert_engines_agree
 from tests.helpers.registries import CONTEXTUAL_AGENTS, default_ids
+from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
 
@@ -127,10 +126,9 @@ def test_law_of_named_candidates(model):
         user, items = int(now.user[0]), now.items[0].tolist()
         assert set(items) <= set(CANDIDATES[user])
         assert len(set(items)) == L
-        np.testing.assert_array_equal(
-            now.features[0], [[*USERS[user], *ITEMS[item]] for item in items]
-        )
-        np.testing.assert_allclose(now.values[0, 0], session_of(model, now).attraction)
+        assert now.features[0].tolist() == [[*USERS[user], *ITEMS[item]] for item in items]
+        if len(drawn) < 200:  # in these sessions, all users and items occur
+            np.testing.assert_allclose(now.values[0, 0], session_of(model, now).attraction)
         drawn.append((user, items[0]))
         env.step([0, 1, 2])
     law = {
@@ -147,12 +145,12 @@ def test_law_of_candidates():
     model = ContextualModel(base, ITEMS[:4], None, USERS, theta=THETA)
     env = ClickEnv(model)
     observation, _ = env.reset(seed=0)
-    rows = {tuple(np.round(item, 9)): j for j, item in enumerate(ITEMS[:4])}
+    rows = {tuple(item): j for j, item in enumerate(ITEMS[:4])}
     drawn = []
     for _ in range(6000):
         features = observation["features"]
         assert np.all(features[0, :2] == features[1, :2])
-        items = tuple(rows[tuple(np.round(row[2:], 9))] for row in features)
+        items = tuple(rows[tuple(row)] for row in features[:, 2:].tolist())
         drawn.append((int(features[0, 0] == USERS[1][0]), *items, int(observation["clicks"][0])))
         observation, *_ = env.step([0, 1])
     pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
@@ -211,15 +209,21 @@ COMPILED = sorted({*CONTEXTUAL_AGENTS} - {"CMLinUCB", "DCMLinUCB"})
 are compiled in slow tests.
 """
 
+PBM = "ContextualPBMRank-v0"
+OTHER_IDS = sorted({*default_ids("Contextual")} - {PBM})
+
 
 @pytest.mark.compiled
-@pairs.by_id(COMPILED, default_ids("Contextual"))
-def test_engines_agree(env_id, name):
+@pytest.mark.parametrize(
+    ("name", "env_id"),
+    [(name, PBM) for name in COMPILED] + slow(*(("C2UCB", env_id) for env_id in OTHER_IDS)),
+)
+def test_engines_agree(name, env_id):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(
         lambda: clickgym.make_agent(name, gym.make(env_id), horizon=1000, seed=5, **told),
         lambda: gym.make(env_id, n_positions=5),
-        stepping=uncompiled if "UBM" in env_id else nullcontext,
+        horizon=200,  # the inverse matrices are computed again after 100 and 200 sessions
     )
 
 
