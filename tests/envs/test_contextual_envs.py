@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import clickgym
+from clickgym.core.kernels import uncompiled
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,
@@ -23,10 +24,10 @@ from clickgym.envs import (
     UserBrowsingModel,
     load_instance,
 )
+from tests.helpers import pairs
 from tests.helpers.click_stories import assert_sampled_from, realised_reward
 from tests.helpers.engines import assert_engines_agree
 from tests.helpers.registries import CONTEXTUAL_AGENTS, default_ids
-from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
 
@@ -209,21 +210,16 @@ COMPILED = sorted({*CONTEXTUAL_AGENTS} - {"CMLinUCB", "DCMLinUCB"})
 are compiled in slow tests.
 """
 
-PBM = "ContextualPBMRank-v0"
-OTHER_IDS = sorted({*default_ids("Contextual")} - {PBM})
-
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(
-    ("name", "env_id"),
-    [(name, PBM) for name in COMPILED] + slow(*(("C2UCB", env_id) for env_id in OTHER_IDS)),
-)
-def test_engines_agree(name, env_id):
+@pairs.by_id(COMPILED, default_ids("Contextual"))
+def test_engines_agree(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(
         lambda: clickgym.make_agent(name, gym.make(env_id), horizon=1000, seed=5, **told),
         lambda: gym.make(env_id, n_positions=5),
         horizon=200,  # the inverse matrices are computed again after 100 and 200 sessions
+        stepping=uncompiled if "UBM" in env_id else nullcontext,
     )
 
 

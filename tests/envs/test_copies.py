@@ -20,6 +20,7 @@ IDS = ["PBMRank-v0", "MixtureRank-v0", "NonStationaryCMRank-v0", "ContextualDBNR
 IDS += ["QueriesUBMRank-v0", *default_ids("Memory")]
 """One id for each kind of environment."""
 COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
+FORMS = ("scalar", *COPIES), ("vector", *reversed(COPIES))
 
 
 def make(env_id: str, form: str) -> Any:
@@ -50,9 +51,7 @@ def history(env: Any, lists: list[Any]) -> list[Any]:
     return returned
 
 
-@pytest.mark.parametrize(
-    ("form", "first", "second"), [("scalar", *COPIES), ("vector", *reversed(COPIES))]
-)
+@pytest.mark.parametrize(("form", "first", "second"), FORMS)
 @pytest.mark.parametrize("env_id", IDS)
 def test_copy_plays_on_like_the_original(env_id, form, first, second):
     """A copy made before the reset and a copy made in mid-episode return the same as the

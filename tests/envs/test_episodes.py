@@ -19,6 +19,7 @@ STATIONARY, CHANGING, FEATURES, USERS = (
     "ContextualCMRank-v0",
     "CascadeMDPRank-v0",
 )
+RUNS = (STATIONARY, "compiled"), (STATIONARY, "python"), (CHANGING, "compiled")
 
 
 def state_of(env):
@@ -96,10 +97,7 @@ def test_users_of_each_stream_are_cut_off_after_their_own_sessions(mode):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(
-    ("env_id", "engine"),
-    [(STATIONARY, "compiled"), (STATIONARY, "python"), (CHANGING, "compiled")],
-)
+@pytest.mark.parametrize(("env_id", "engine"), RUNS)
 def test_the_runner_plays_the_endless_stream(env_id, engine):
     """The time limit of the caller's environment stays in place."""
     agent = "Random"  # a loop that other tests compile
