@@ -39,8 +39,8 @@ def restored(tmp_path_factory):
     before = set(sys.modules)  # together with the modules that fixtures of a whole file wrote
     with restored():
         yield
-    for name, module in [*sys.modules.items()]:
-        if name not in before and str(getattr(module, "__file__", "")).startswith(written):
+    for name in sys.modules.keys() - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(written):
             del sys.modules[name]
     sys.path[:] = paths
 

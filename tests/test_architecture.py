@@ -9,6 +9,7 @@ import inspect
 import os
 import re
 import tomllib
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.util import resolve_name
@@ -45,11 +46,16 @@ def modules():
 FILES = dict(modules())
 
 
+@cache
+def tree_of(file):
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def imported(module, file):
     """The modules that a module imports, including imports inside functions, but not those only for
     annotations.
     """
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = tree_of(file)
     guards = [
         node
         for node in ast.walk(tree)
@@ -84,11 +90,11 @@ def test_imports_point_one_way():
     TopologicalSorter(graph).prepare()
 
 
-def sums_without_order(text):
-    """The lines of a source with matrix products or similar operations, and the operation in each
+def sums_without_order(file):
+    """The lines of a file with matrix products or similar operations, and the operation in each
     line.
     """
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(file)):
         names = set()
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
             yield node.lineno, "@"
@@ -110,7 +116,7 @@ def test_sums_have_an_order():
         f"{file.relative_to(ROOT)}:{line}: {name}; see clickgym.core.sums"
         for module, file in FILES.items()
         if room_of(module) in ("envs", "agents")
-        for line, name in sums_without_order(file.read_text(encoding="utf-8"))
+        for line, name in sums_without_order(file)
     ]
     assert not found, "\n".join(found)
 
@@ -120,7 +126,7 @@ def test_functions_have_types():
     were forgotten.
     """
     for module, file in FILES.items():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(file)):
             if isinstance(node, ast.FunctionDef) and not is_kernel(node):
                 arguments = [argument for argument in ast.walk(node.args) if is_untyped(argument)]
                 assert not arguments, f"{module}, line {node.lineno}: {node.name}"

@@ -43,6 +43,7 @@ class RidgeReference(Reference):
         self.ridge = max(1.0, self.phi) if ridge is None else ridge
         self.gram, self.moment = self.ridge * np.eye(n_features), np.zeros(n_features)
         self.features = np.zeros((n_items, n_features))
+        self.condition = 1.0  # of A
 
     def theta(self) -> np.ndarray:
         return np.linalg.solve(self.gram, self.moment)
@@ -53,16 +54,14 @@ class RidgeReference(Reference):
 
     def is_told(self) -> bool:
         """Return whether A is well-conditioned enough for floats to determine its inverse."""
-        return bool(np.linalg.cond(self.gram) < WORST)
+        return self.condition < WORST
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         self.features = np.array(features, np.float64)
         if not super().allows(ranking) or not self.is_told():
             return super().allows(ranking)
         index = self.scores(drawn)
-        slack = TIE + 1e-15 * float(np.linalg.cond(self.gram)) * max(
-            1.0, float(np.abs(index).max())
-        )
+        slack = TIE + 1e-15 * self.condition * max(1.0, float(np.abs(index).max()))
         return is_in_order(ranking, index, slack)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
@@ -77,6 +76,7 @@ class RidgeReference(Reference):
             self.gram += weight**2 * np.outer(x, x)
             self.moment += weight * clicks[k] * x
             last = k + 1 if clicks[k] else last
+        self.condition = float(np.linalg.cond(self.gram))
         super().learn(ranking, clicks)
 
     def agrees(self, state: Any) -> bool:
@@ -88,7 +88,7 @@ class RidgeReference(Reference):
         if not self.is_told():
             return True
         inverse = np.linalg.inv(self.gram)
-        slack = 1e-14 * float(np.linalg.cond(self.gram)) + 1e-9
+        slack = 1e-14 * self.condition + 1e-9
         return np.allclose(
             state.inverse, inverse, rtol=0, atol=slack * float(np.abs(inverse).max())
         )

@@ -97,6 +97,7 @@ def test_each_option_of_run_is_an_argument_of_sweep():
 # -------------------------------------------------------------------------------------------- run
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_run_without_a_folder_prints_its_table(tmp_path, monkeypatch, printed):
     monkeypatch.chdir(tmp_path)
     words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "100", "--runs", "2"]

@@ -65,7 +65,8 @@ def files_of(folder):
 def whole(tmp_path_factory):
     """The folder of one sweep over everything."""
     folder = tmp_path_factory.mktemp("whole") / "out"
-    with uncompiled():
+    with pytest.MonkeyPatch.context() as patch, uncompiled():
+        patch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_, **__: b"")
         sweep(folder)
     return folder
 
