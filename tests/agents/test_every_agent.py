@@ -117,9 +117,9 @@ def test_best(name):
     its own state.
     """
     env = gym.make("PBMRank-v0", attraction=[0.6, 0.2, 0.9, 0.05], examination=[1.0, 0.6])
-    agent = clickgym.make_agent(name, env, horizon=2000, seed=0)
+    agent = clickgym.make_agent(name, env, horizon=1000, seed=0)
     assert sorted(set(agent.best())) == sorted(agent.best())
-    clickgym.run(agent, env, 2000, seed=1)
+    clickgym.run(agent, env, 1000, seed=1)
     before, generator = as_plain(agent.state), agent.rng.bit_generator.state
     best = agent.best()
     assert best.tolist() == [2, 0]

@@ -16,6 +16,7 @@ from clickgym.agents import GRAB, grab
 from clickgym.agents.assignment import assign
 from clickgym.agents.shared_kernels import kl_upper
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
+from tests.helpers.engines import chunks_of
 from tests.helpers.slow import slow
 from tests.reference_agents import MODELS, as_plain
 
@@ -92,8 +93,9 @@ def test_counts_of_leaders_survive_growth():
             super().update(*session)
 
     agents = [each(7, 5, horizon=10, seed=9) for each in (GRAB, Counting)]
-    clickgym.run(agents[0], ClickEnv(model), 1500, seed=10, engine="compiled")
-    clickgym.run(agents[1], ClickEnv(model), 1500, seed=10)
+    with chunks_of(100):
+        clickgym.run(agents[0], ClickEnv(model), 600, seed=10, engine="compiled")
+    clickgym.run(agents[1], ClickEnv(model), 600, seed=10)
     for agent in agents:
         n, state = agent.state.n_leaders[0], agent.state
         assert 64 < n <= len(state.counts)

@@ -33,13 +33,13 @@ def make(name, **arguments):
 # --------------------------------------------------------------------------------- ridge regression
 
 
-@pytest.mark.parametrize("name", OPTIMISTIC)
-@pytest.mark.parametrize("alpha", [None, 0.0, 0.7])
+TRIED = [*((name, None) for name in OPTIMISTIC), ("PBMLinUCB", 0.0), ("DCMLinUCB", 0.7)]
+
+
+@pytest.mark.parametrize(("name", "alpha"), TRIED)
 def test_lists_are_those_of_the_largest_indices(name, alpha):
-    agent, users = (
-        make(name, alpha=alpha),
-        DependentClickModel(np.linspace(0.1, 0.7, L), [0.6, 0.3, 0.8, 0.5]),
-    )
+    agent = make(name, alpha=alpha)
+    users = DependentClickModel(np.linspace(0.1, 0.7, L), [0.6, 0.3, 0.8, 0.5])
     follow(agent, reference_of(agent), users, 300, n_features=D)
 
 

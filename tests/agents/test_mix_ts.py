@@ -73,6 +73,7 @@ class MixTSReference(Reference):
     def best_row(self, h: int, a, c) -> list[int]:
         """The list for these attractions and c, after all exchanges that gain clicks."""
         row = np.argsort(-a, kind="stable")[: 2 * self.K if h in SCANS else self.K].tolist()
+        a, c = clip(a).tolist(), c.tolist()  # Python computes with single floats faster than NumPy
         best = self.expected_clicks(h, row[: self.K], a, c)
         pairs = [(x, y) for x in range(self.K) for y in range(x + 1, len(row))]
         for x, y in 2 * pairs:
@@ -109,7 +110,6 @@ class MixTSReference(Reference):
         return row
 
     def expected_clicks(self, h: int, row, a, c) -> float:
-        a = clip(a)
         if h == PBM:
             return sum(c[k] * a[i] for k, i in enumerate(row))
         if h in SCANS:

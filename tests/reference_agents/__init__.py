@@ -21,7 +21,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import pytest
 
 from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.envs import (
@@ -92,13 +91,6 @@ def _probabilities(size: Any) -> Any:
 
 for _short, _class in CLICK_MODELS.items():
     MODELS.setdefault(_short, make_model(_class, 5, 3, _probabilities))
-
-each_model = pytest.mark.parametrize(
-    "model", [pytest.param(MODELS[kind], id=kind) for kind in ("CM", "PBM", "UBM")]
-)
-"""Parametrise a test by users who click at most once (CM) and users who may click several times
-(PBM, UBM). They represent all other users, because an agent sees only clicks.
-"""
 
 RANDOMISED = tuple(name for name in CLICK_AGENTS if name not in ("Fixed", "Oracle"))
 
@@ -296,8 +288,8 @@ def follow(
     """
     rng = np.random.default_rng(seed)
     for session in range(sessions):
-        features = rng.random((agent.n_items, n_features)) - 0.3
-        observation = {"features": features} if n_features else None
+        features = rng.random((agent.n_items, n_features)) - 0.3 if n_features else None
+        observation = {"features": features}
         ranking = agent.rank(observation)
         assert reference.allows(ranking.tolist(), agent.state, features), (
             f"session {session + 1}: {ranking}"

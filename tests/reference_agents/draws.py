@@ -10,7 +10,7 @@ import numpy as np
 
 from .bounds import exploration, upper_bound
 from .indices import CascadeReference, IndexReference, PositionReference
-from .reference import Reference, Remembering, is_close, lists_by
+from .reference import Reference, Remembering, any_lists, is_close, lists_by
 
 # -------------------------------------------------------------------------------- Thompson sampling
 
@@ -130,12 +130,12 @@ class RankedReference(Remembering):
         return np.array(may_be) / sum(may_be)
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
-        found = np.empty((n, self.n_positions), int)
+        L, found = self.n_items, np.empty((n, self.n_positions), int)
         for k in range(self.n_positions):
-            found[:, k] = rng.choice(self.n_items, n, p=self.chances(k))
-            for ranking in found:
+            found[:, k] = rng.choice(L, n, p=self.chances(k))
+            for ranking, others in zip(found, any_lists(rng, n, L, L).tolist(), strict=True):
                 if ranking[k] in ranking[:k]:
-                    ranking[k] = rng.choice(np.setdiff1d(range(self.n_items), ranking[:k]))
+                    ranking[k] = next(item for item in others if item not in ranking[:k])
         return found
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:

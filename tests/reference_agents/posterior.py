@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logsumexp, xlog1py, xlogy
+from scipy.special import expit, xlog1py, xlogy
 from scipy.stats import norm, truncnorm
 
 from .reference import CLOSE, Reference, examined_positions, lists_by
@@ -101,7 +101,7 @@ def log_probability(scores: Sequence[float], ranking: Sequence[int]) -> float:
     left = list(range(len(scores)))
     total = 0.0
     for item in ranking:
-        total += scores[item] - float(logsumexp([scores[other] for other in left]))
+        total += scores[item] - float(np.logaddexp.reduce([scores[other] for other in left]))
         left.remove(item)
     return total
 

@@ -221,7 +221,7 @@ COMPILED = {
 }
 
 
-OWN = [Sampling, (Sampling, {"prior": 2.0}), ByFeatures, ByState, Shuffles]
+OWN = [(Sampling, {"prior": 2.0}), ByFeatures, ByState, Shuffles]
 
 
 @pytest.mark.parametrize("agent", OWN, ids=str)

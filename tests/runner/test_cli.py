@@ -159,7 +159,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     while not list(tmp_path.glob("out/config.json")):
         assert process.poll() is None
         time.sleep(0.05)
-    time.sleep(1)
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
