@@ -18,7 +18,7 @@ from clickgym.runner.reports.table import format_table, to_latex
 from tests.runner.test_summaries import frame_of
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
-AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
+AGENTS = ["TopRank", "CascadeUCB1", "Random", "Oracle"]
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_emphasis_names_and_width(returned):
     assert axes.get_title() == "position-based model\nmean over 2 instances"
     assert axes.lines[0].get_label() == "ours"
     thick = {line.get_label(): line.get_linewidth() for line in axes.lines}
-    assert thick["ours"] > max(thick["CascadeKLUCB"], thick["Random"])
+    assert thick["ours"] > max(thick["CascadeUCB1"], thick["Random"])
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1

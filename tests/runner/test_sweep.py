@@ -21,7 +21,7 @@ from clickgym.runner.store import run_seed
 from tests.helpers.slow import slow
 from tests.runner.conftest import AGENT
 
-ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
+ENVS, AGENTS = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["TopRank", "Random"]
 pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 
 
@@ -91,11 +91,12 @@ def test_a_seed_of_more_than_64_bits_is_null_in_the_rows():
 SWEEP = """
 import sys
 import clickgym
-clickgym.sweep(["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random", "own:Forward"], 200, 30,
-               seed=5, n_jobs=int(sys.argv[2]), out=sys.argv[1], progress=False)
+clickgym.sweep(["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["TopRank", "Random", "own:Forward"],
+               200, 30, seed=5, n_jobs=int(sys.argv[2]), out=sys.argv[1], progress=False)
 """
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("n_jobs", "n_finished"), [(2, 1), *slow((1, 1), (1, 50), (2, 90))])
 def test_a_sweep_that_is_killed_resumes(tmp_path, monkeypatch, n_jobs, n_finished):
     """Finished runs are kept, and the result equals that of an uninterrupted sweep, in one

@@ -24,11 +24,6 @@ def imported(write, name, text):
     return importlib.import_module(name)
 
 
-def agent_of(write, shown):
-    text = AGENT.replace("list(range(n_positions))", shown)
-    return imported(write, "edited_agent", text).Forward
-
-
 def regret_of(agent, n_jobs):
     results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
     return results.frame["regret"].to_list()
@@ -37,20 +32,10 @@ def regret_of(agent, n_jobs):
 UP, DOWN = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
 
 
-def test_one_job_and_two_play_an_edited_class(write):
-    """After the class is imported anew, worker processes of an earlier sweep do not run its old
-    code.
-    """
-    regret = []
-    for shown in (UP, DOWN):
-        agent = agent_of(write, f"{shown}")
-        regret += [regret_of(agent, n_jobs) for n_jobs in (1, 2)]
-    assert regret[0] == regret[1] != regret[2] == regret[3]
-
-
-def test_one_job_and_two_play_the_values_that_the_caller_has_set(write):
+def test_one_job_and_two_play_what_the_caller_has_set_and_edited(write):
     """The values are set as attributes of a class, of its module, and of a module that this module
-    imports. One value replaces an array by a list.
+    imports. One value replaces an array by a list. After the module is edited and imported anew,
+    the worker processes of the earlier sweeps do not run its old code.
     """
     settings = imported(write, "settings", "import numpy\nSHOWN = numpy.arange(5)")
     text = AGENT.replace("shift = 0", "shown = None")
@@ -62,13 +47,15 @@ def test_one_job_and_two_play_the_values_that_the_caller_has_set(write):
             setattr(owner, attribute, shown)
             regret.append(regret_of(own.Forward, n_jobs))
         assert regret[0] == regret[1] != regret[2], attribute
+    agent = imported(write, "set_agent", AGENT.replace("self.ranking\n", f"{DOWN}\n")).Forward
+    assert regret_of(agent, 1) == regret_of(agent, 2) == regret[0] != regret[2]
 
 
 def test_a_bar_of_sessions(write, monkeypatch, capsys):
     """In a terminal, a bar shows the sessions."""
     for setting in ("TTY_COMPATIBLE=1", "TERM=xterm"):
         monkeypatch.setenv(*setting.split("="))
-    agent = agent_of(write, f"{UP}")
+    agent = imported(write, "own_agent", AGENT).Forward
     clickgym.sweep(["PBMRank-v0"], {"it": agent, "Random": "Random"}, 50, 2, n_jobs=1)
     shown = capsys.readouterr().err
     assert "4 of 4 runs" in shown
