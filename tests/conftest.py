@@ -48,7 +48,9 @@ def restored(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Write empty figure files, for tests that do not check pictures."""
-    monkeypatch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_, **__: b"")
+    monkeypatch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_: b"")
+    empty = {"regret.png": b"", "regret.svg": b""}
+    monkeypatch.setattr("clickgym.Results._figure_files", lambda _: empty)
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def whole(tmp_path_factory):
     """The folder of one sweep over everything."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     with pytest.MonkeyPatch.context() as patch, uncompiled():
-        patch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_, **__: b"")
+        patch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_: b"")
         sweep(folder)
     return folder
 

@@ -343,19 +343,21 @@ class Results:
             reference: the agent with which the other agents are compared; by default, the same
                 agent as in `table`.
         """
-        from .reports.figures import figure_bytes  # matplotlib is slow to load
-
         make_folder(out)
-        figure = self.plot()
-        files: dict[str, str | bytes] = {
-            name: figure_bytes(figure, name.rpartition(".")[2]) for name in FIGURES
-        }
+        files: dict[str, str | bytes] = {**self._figure_files()}
         files[SUMMARY] = self.table(reference).write_csv()
         files[ROWS] = parquet(self.rows)
         # The rows come last, because equal rows tell `are_in` that all files are complete.
         for name, content in files.items():
             write_whole(out / name, content)
         return [*files]
+
+    def _figure_files(self) -> dict[str, bytes]:
+        """Draw the figure, and return the content of each of its files, by the file's name."""
+        from .reports.figures import figure_bytes  # matplotlib is slow to load
+
+        figure = self.plot()
+        return {name: figure_bytes(figure, name.rpartition(".")[2]) for name in FIGURES}
 
     def are_in(self, folder: Path) -> bool:
         """Return whether a folder already contains the files that `write` would write."""
