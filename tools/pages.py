@@ -13,6 +13,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from clickgym import agents
 from clickgym.agents import AGENTS, Learner
@@ -131,12 +132,18 @@ def models_table() -> list[list[str]]:
         clicks = ["–", "–"]
         if users.default_instance and not users.may_leave:
             model = gym.make(env_id).unwrapped.model
-            lists = itertools.permutations(range(model.n_items), model.n_positions)
+            lists = all_lists(model.n_items, model.n_positions)
             rewards = [model.expected_reward(ranking) for ranking in lists]
             clicks = [f"{1000 * value:,.0f}" for value in (np.mean(rewards), max(rewards))]
         link = f"[`{env_id}`](#{env_id.lower()})"
         rows.append([link, users.title, users.paper, *clicks])
     return rows
+
+
+@cache
+def all_lists(n_items: int, n_positions: int) -> NDArray[np.int64]:
+    """Return all lists of K out of L items, ``(n, K)``."""
+    return np.array([*itertools.permutations(range(n_items), n_positions)])
 
 
 WRITTEN_BY_HAND = ("MixtureRank-v0", "CascadeMDPRank-v0")

@@ -19,6 +19,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -425,6 +426,7 @@ def shipped_file(script: ModuleType, folder: str = "results") -> Path:
     return path.parent / folder / f"{getattr(script, 'RESULTS', path.stem)}.parquet"
 
 
+@cache
 def shipped(script: ModuleType) -> tuple[Played, Played | None]:
     """Read the shipped results of an experiment. If we are not allowed to ship the queries behind
     these results, also read the results of the same experiment on the shipped queries.

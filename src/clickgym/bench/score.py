@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -160,12 +161,26 @@ def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = Tru
     value, worst_run = iqm(table.mean(axis=1)), iqm(table.min(axis=1))
     if n_runs == 1 or not intervals:
         return Summary(value, math.nan, math.nan, worst_run)
-    users = [task.users for task in tasks]
+    indices = resamples(tuple(task.users for task in tasks), n_runs)
+    replicates = [iqm(table.take(index).mean(axis=0)) for index in indices]
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    return Summary(value, float(low), float(high), worst_run)
+
+
+@lru_cache(maxsize=4)
+def resamples(users: tuple[str, ...], n_runs: int) -> list[NDArray[np.int64]]:
+    """Return the bootstrap replicates of the runs, which are the same for all agents: for each
+    replicate, ``(n_runs, n)`` indices into a flat table whose rows are tasks and whose columns are
+    runs.
+
+    Args:
+        users: the users of each task.
+        n_runs: the number of runs of each task.
+    """
     rows = [np.flatnonzero([other == name for other in users]) for name in dict.fromkeys(users)]
-    rng, replicates = np.random.default_rng(0), []
+    rng, indices = np.random.default_rng(0), []
     for _ in range(REPLICATES):
         resample = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
         runs = rng.integers(n_runs, size=(len(resample), n_runs))
-        replicates.append(iqm(table[resample[:, None], runs].mean(axis=1)))
-    low, high = np.quantile(replicates, [0.025, 0.975])
-    return Summary(value, float(low), float(high), worst_run)
+        indices.append((n_runs * resample[:, None] + runs).T)
+    return indices
