@@ -227,5 +227,8 @@ def _seed_torch(model: Any, rng: np.random.Generator) -> Iterator[None]:
     import torch
 
     with torch.random.fork_rng():
-        torch.manual_seed(int(rng.integers(2**31)))
+        # torch.manual_seed also prepares the seed of GPUs, which takes longer than a small network.
+        on_cpu = torch.device(model.device).type == "cpu"
+        seed = torch.default_generator.manual_seed if on_cpu else torch.manual_seed
+        seed(int(rng.integers(2**31)))
         yield
