@@ -124,7 +124,7 @@ class NeuralGreedy(Agent):
     Example:
         >>> features = np.eye(4)
         >>> agent = NeuralGreedy(4, 2, n_features=4, decay=1, seed=0)
-        >>> for _ in range(2000):
+        >>> for _ in range(600):
         ...     ranking = agent.rank({"features": features})
         ...     agent.update({"features": features}, ranking, ranking == 3, 0.0)
         >>> int(agent.best(features)[0])

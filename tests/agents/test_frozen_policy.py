@@ -33,16 +33,16 @@ pytestmark = pytest.mark.uncompiled
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 FEW = {"n_steps": 64, "n_epochs": 2}
-OF_LISTS = {"policy": PlackettLuceActorCritic, "n_steps": 16, "batch_size": 16}
+OF_LISTS = {"policy": PlackettLuceActorCritic, "n_steps": 16, "batch_size": 16, "n_epochs": 2}
 CLICKS = np.random.default_rng(0).integers(0, 2, (30, 3)).astype(np.int8)
 
 
 def trained(algorithm, envs, policy=None, **settings):
-    """Return a model trained for 200 steps."""
+    """Return a model trained for 100 steps."""
     is_dict = isinstance(envs.observation_space, spaces.Dict)
     policy = policy or ("MultiInputPolicy" if is_dict else "MlpPolicy")
     with one_thread():
-        return algorithm(policy, envs, seed=0, device="cpu", **settings).learn(200)
+        return algorithm(policy, envs, seed=0, device="cpu", **settings).learn(100)
 
 
 def test_a_saved_model_knows_its_lists(tmp_path):
@@ -151,7 +151,7 @@ def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
 )
 @pytest.mark.parametrize(
     ("algorithm", "actions", "settings"),
-    [(PPO, "rankings", OF_LISTS), (SAC, "scores", {"learning_starts": 140})],
+    [(PPO, "rankings", OF_LISTS), (SAC, "scores", {"learning_starts": 80})],
 )
 def test_lists_of_a_policy_behind_wrappers(algorithm, actions, settings, wrap, normalised):
     """The agent shows the lists of the trained policy, but ranks in the unwrapped environment."""
@@ -239,7 +239,7 @@ def test_drawn_actions_repeat_with_the_seed_and_disturb_no_training():
                 agent = FrozenPolicy(4, 3, model=model, deterministic=False, seed=seed)
                 lists.append([agent.rank(clicks).tolist() for clicks in CLICKS])
             assert lists[0] == lists[1] != lists[2]
-        model.learn(200, reset_num_timesteps=False)
+        model.learn(100, reset_num_timesteps=False)
         weights.append([p.tolist() for p in model.policy.parameters()])
     assert weights[0] == weights[1]
 

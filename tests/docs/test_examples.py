@@ -68,11 +68,10 @@ FIRST = {
 """The first programs of `examples/README.md`, in its order, and a part of what they print."""
 SHORTER = {
     r'\["PBM", "DBN"\]': '["PBM"]',
-    r"\b10_000": "100",
+    r', "yandex-9910".*\]': "]",
     r"\b20_480": "512",
-    r"\b20_000": "200",
-    r"\[0, 5_000, 12_000\]": "[0, 50, 120]",
-    r"\b5_000": "100",
+    r"\[0, 5_000, 12_000\]": "[0, 30, 60]",
+    r"\b(5|10|20)_000": "100",
     r"runs=\d": "runs=2",
     r"\b2_000": "600",
     r"n_trials=\d": "n_trials=1",
@@ -103,7 +102,7 @@ def test_first_programs(name, is_short, program, tmp_path):
 @pytest.mark.uncompiled
 def test_from_scratch(example, tmp_path):
     """The algorithm in plain NumPy loses as many clicks as the one in the package, up to chance."""
-    printed = example("from_scratch.py --horizon 500 --runs 40 --out scratch.png")
+    printed = example("from_scratch.py --horizon 250 --runs 40 --out scratch.png")
     (plain, plus), (packaged, minus) = re.findall(r": +([\d.]+) ± ([\d.]+)", printed)
     assert abs(float(plain) - float(packaged)) < np.hypot(float(plus), float(minus)) * 1.5
     assert (tmp_path / "scratch.png").exists()
@@ -154,7 +153,7 @@ def test_policies_for_unseen_queries(program, tmp_path, monkeypatch):
     episodes than in the example.
     """
     code = (ROOT / "examples" / "unseen_queries.py").read_text(encoding="utf-8")
-    for full, small in {"40_000 //": "4_000 //", '400, "real": 320': '200, "real": 16'}.items():
+    for full, small in {"40_000 //": "1_000 //", '400, "real": 320': '200, "real": 16'}.items():
         assert full in code
         code = code.replace(full, small)
     (tmp_path / "unseen_queries.py").write_text(code, encoding="utf-8")
@@ -187,7 +186,8 @@ def test_program_of_the_page_on_rl_learns(capsys):
     """Rule: the mean return of ten episodes is above 85 % of the best. Null: the policy has learned
     nothing, and earns as much as random lists, 61 % of the best, within 3 % (six standard errors).
     """
-    exec("".join(code for code in code_of("rl") if not re.match(r"# \w+\.py\n", code)), {})
+    code = "".join(code for code in code_of("rl") if not re.match(r"# \w+\.py\n", code))
+    exec(code.replace("8_192", "2_048"), {})
     printed = capsys.readouterr().out
     mean, best = map(int, re.match(r"(\d+) ± \d+ of (\d+) clicks\n", printed).groups())
     assert 0.85 * best < mean < 1.05 * best
@@ -211,9 +211,9 @@ SMALLER = {
     "agents, 1000, 10, instances": "agents, 100, 2, instances",
     "checkpoints=range(100, 1001, 100)": "checkpoints=range(10, 101, 10)",
     "starts=[0, 5_000]": "starts=[0, 50]",
-    "horizon=20_000, runs=5": "horizon=200, runs=2",
-    "horizon=10_000, runs=5": "horizon=100, runs=2",
+    "0_000, runs=5": "00, runs=2",
     "env, 10_000, seed=0": "env, 500, seed=0",
+    "20_000, seed=0)  # or": "600, seed=0)  # or",
     "20_000, seed=0": "2_000, seed=0",
     "100_000, seed=0": "1_000, seed=0",
     "10_000, 5)": "200, 2)",

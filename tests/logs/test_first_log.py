@@ -43,7 +43,7 @@ def take_steps(folder, program, printed, monkeypatch, changed):
 
 @pytest.mark.usefixtures("undrawn")
 def test_steps_run_with_fewer_sessions(tmp_path, program, printed, monkeypatch):
-    changed = {"12000": "1000", "--horizon 1e4 --runs 5": "--horizon 300 --runs 2"}
+    changed = {"12000": "600", "--horizon 1e4 --runs 5": "--horizon 300 --runs 2"}
     steps = take_steps(tmp_path, program, printed, monkeypatch, changed)
     with uncompiled():
         shop, log = next(steps)[0], next(steps)[0]
@@ -51,9 +51,9 @@ def test_steps_run_with_fewer_sessions(tmp_path, program, printed, monkeypatch):
     with uncompiled():
         played, truth = (found for found, _ in steps)
     assert shop == ""
-    assert "log.csv: 6,000 sessions, " in log
+    assert "log.csv: 3,600 sessions, " in log
     assert "DBN" in checked
-    assert "users.json: query yandex-990, 1000 sessions, 6 items (DBN, CCM, PBM)" in fitted
+    assert "users.json: query yandex-990, 600 sessions, 6 items (DBN, CCM, PBM)" in fitted
     assert "CascadeTS" in played
     assert truth.count("clicks a session") == 4
 

@@ -27,10 +27,10 @@ MARKS = {name: [pytest.mark.uncompiled] for name in FAST} | {"he2020_figure3": [
     "name", [pytest.param(name, marks=MARKS.get(name, pytest.mark.slow)) for name in NAMES]
 )
 def test_a_program_plays_judges_and_draws(name, tmp_path):
-    """The program plays two runs of 200 sessions on one query."""
+    """The program plays two runs of 100 sessions on one query."""
     script = import_module(name)
     parts = script.play(
-        SimpleNamespace(runs=2, horizon=200, queries=["yandex-990"], out=tmp_path / "runs")
+        SimpleNamespace(runs=2, horizon=100, queries=["yandex-990"], out=tmp_path / "runs")
     )
     made = {"command": "none", "full": True, "versions": dict.fromkeys(parts, "7")}
     study.save(tmp_path / "kept.parquet", parts, made)
