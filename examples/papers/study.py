@@ -167,7 +167,9 @@ class Curves:
         self.horizon, self.n_runs = int(self.steps[-1]), table["run"].n_unique()
         self.instances = table["instance"].drop_nulls().unique(maintain_order=True).to_list()
         self.agents = table["agent"].unique(maintain_order=True).to_list()
-        self._pairs = table.partition_by("env", "agent", as_dict=True)
+        in_order = col("instance").cast(polars.Enum(self.instances))
+        rows = table.sort(in_order, "run")
+        self._pairs = rows.partition_by("env", "agent", as_dict=True)
 
     def by_instance(
         self, env: str, agent: str, column: str = "regret", end: float = 1.0
@@ -176,10 +178,8 @@ class Curves:
         if end == 0:
             return np.zeros((len(self.instances), self.n_runs))
         step = int(self.steps[np.searchsorted(self.steps, round(end * self.horizon))])
-        rows = self._pairs[env, agent].drop_nulls("instance").filter(step=step)
-        in_order = col("instance").cast(polars.Enum(self.instances))
-        values = rows.sort(in_order, "run")[column].to_numpy().astype(float)
-        return values.reshape(len(self.instances), -1)
+        rows = self._pairs[env, agent].filter(col("instance").is_not_null(), step=step)
+        return rows[column].to_numpy().astype(float).reshape(len(self.instances), -1)
 
     def values(self, env: str, agent: str, column: str = "regret", end: float = 1.0) -> np.ndarray:
         """Return each instance's mean over its runs; for a single instance, each run's value."""
