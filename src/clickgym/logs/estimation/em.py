@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -110,7 +111,7 @@ class EMEstimator(Estimator):
         """Return how much the last two steps, or the only step, changed the log-posterior. A single
         step may be short although the maximum is still far away.
         """
-        return float(np.abs(np.diff(self.log_posterior_[-3:])).sum())
+        return sum(abs(after - before) for before, after in pairwise(self.log_posterior_[-3:]))
 
     def _climb(
         self, step: Step, of_pairs: int, n_shared: int, n_sessions: int, refit: Refit | None = None
@@ -136,12 +137,14 @@ class EMEstimator(Estimator):
         priors = [self.prior or UNIFORM] * of_pairs
         first = [np.full(len(self._codes) + 1, a / (a + b)) for a, b in priors]
         point = np.concatenate([*first, np.full(n_shared, 0.5)])
-        ends = np.cumsum([len(values) for values in first])
+        ends = np.cumsum([0, *map(len, first), n_shared]).tolist()
+        parts = [slice(*bounds) for bounds in pairwise(ends)]  # np.split is slow
 
         def climb(point: Floats) -> tuple[float, Floats]:
             next_point = point.copy()
-            height = step(np.split(point, ends), priors, np.split(next_point, ends))
-            return height, next_point
+            parameters = [point[part] for part in parts]
+            following = [next_point[part] for part in parts]
+            return step(parameters, priors, following), next_point
 
         height, next_point = climb(point)
         self.log_posterior_, self.n_iter_, self.converged_ = [height], 0, None
@@ -170,7 +173,7 @@ class EMEstimator(Estimator):
                 self.log_posterior_.append(height)
             self.n_iter_ = len(self.log_posterior_) - 1
         self.prior_ = priors[0]
-        return np.split(point, ends)
+        return [point[part] for part in parts]
 
 
 def extrapolate(first: Floats, second: Floats, third: Floats) -> Floats:
