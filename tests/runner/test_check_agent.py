@@ -17,15 +17,13 @@ from clickgym.envs import kernel
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
 from tests.helpers.slow import slow
 
-# One agent of each kind of observation, with kernels that other tests compile; the slow tests check
-# all.
-TYPICAL = ("TopRank", "LinearTS", "CascadeVI")
-EVERY = [*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
+TYPICAL = "TopRank", "LinearTS"
+"""An agent that sees clicks, and one that sees features; `ByState` sees the state of the user."""
+OTHERS = sorted({*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS} - {*TYPICAL})
+QUICK = [pytest.param(name, marks=pytest.mark.uncompiled) for name in TYPICAL]
 
 
-@pytest.mark.parametrize(
-    "name", [*TYPICAL, *slow(*(name for name in EVERY if name not in TYPICAL))]
-)
+@pytest.mark.parametrize("name", [*QUICK, *slow(*OTHERS)])
 def test_published_agents_pass(name):
     clickgym.check_agent(name)
 
@@ -224,6 +222,7 @@ COMPILED = {
 OWN = [(Sampling, {"prior": 2.0}), ByFeatures, ByState, Shuffles]
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("agent", OWN, ids=str)
 def test_own_agents_pass(agent):
     clickgym.check_agent(agent)

@@ -60,6 +60,15 @@ def test_engines_agree_on_registered_ids(env_id, name):
     )
 
 
+def test_engines_agree_where_an_agent_sees_the_state():
+    regret = []
+    for engine, mode in ("compiled", nullcontext), ("python", uncompiled):
+        with mode():
+            run = clickgym.run("CascadeVI", "CascadeMDPRank-v0", 200, seed=7, engine=engine)
+        regret.append(run.regret.tolist())
+    assert regret[0] == regret[1]
+
+
 @pytest.mark.parametrize(
     ("kind", "reward", "cutoff"),
     [
