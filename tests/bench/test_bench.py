@@ -319,7 +319,7 @@ def test_a_table_of_something_else_holds_no_results(tmp_path):
 
 def test_shipped_runs_are_played_again():
     """A sample of the shipped runs is reproduced digit by digit."""
-    assert replay(DATA / "TopRank.parquet", n_tasks=1) == []
+    assert replay(DATA / "PBMUCB.parquet", n_tasks=1) == []
 
 
 def test_anchors_are_those_of_their_runs():

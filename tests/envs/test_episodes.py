@@ -10,6 +10,7 @@ import pytest
 
 import clickgym
 from clickgym.envs import ENVIRONMENTS
+from tests.helpers.pairs import AGENT_OF, model_of
 
 pytestmark = pytest.mark.uncompiled
 
@@ -100,7 +101,7 @@ def test_users_of_each_stream_are_cut_off_after_their_own_sessions(mode):
 @pytest.mark.parametrize(("env_id", "engine"), RUNS)
 def test_the_runner_plays_the_endless_stream(env_id, engine):
     """The time limit of the caller's environment stays in place."""
-    agent = "Random"  # a loop that other tests compile
+    agent = AGENT_OF[model_of(env_id)]  # a loop that other tests compile
     env, endless = gym.make(env_id), gym.make(env_id, max_episode_steps=-1)
     n_sessions = env.spec.max_episode_steps + 500
     expected = clickgym.run(agent, endless, n_sessions, seed=0)

@@ -38,14 +38,25 @@ HOMES = {
     for name in CONTEXTUAL_AGENTS
 }
 """The click models for which the contextual agents are designed."""
-PAIRS = {(name, "PBM") for name in CLICK_AGENTS} | {("Random", kind) for kind in MODELS}
-PAIRS |= {*HOMES.items()}
-"""The pairs of an agent and a model: every agent without features with the PBM, and Random with
-every model.
+AGENTS_OF_MODELS = {
+    "CM": "CascadeUCBV",
+    "DCM": "DCMKLUCB",
+    "UBM": "BCMPTS",
+    "DBN": "CascadeDUCB",
+    "CCM": "CascadeSWUCB",
+    "TPBM": "PBMPIE",
+}
+"""For each click model but the PBM, the agent that is compiled with it; for a model that is not
+listed, it is Random.
 """
+AGENT_OF = {kind: AGENTS_OF_MODELS.get(kind, "Random") for kind in MODELS}
+PAIRS = {*HOMES.items(), *((name, kind) for kind, name in AGENT_OF.items())}
+PAIRS |= {(name, "PBM") for name in {*CLICK_AGENTS} - {*AGENTS_OF_MODELS.values()}}
+"""The pairs of an agent and a model."""
 FURTHER = {*zip(CLICK_AGENTS, cycle(kind for kind in MODELS if kind != "PBM"), strict=False)}
-"""Each agent without features, paired with a second model; the agents take turns through the
-models.
+FURTHER |= {(name, "PBM") for name in CLICK_AGENTS}
+"""Each agent without features, with the PBM and with another model; the agents take turns through
+the other models.
 """
 
 
@@ -60,9 +71,8 @@ def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
 
 def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
     """Parametrise a test by ``name`` and ``env_id``. The agents take turns through the forms of a
-    model. Each form gets at most ``most`` agents and at least one: Random, if it is among the
-    agents, and then no other. If Random is not among them, the first agent meets the form in a slow
-    test.
+    model. Each form gets at most ``most`` agents and at least one: if no agent is paired with the
+    model, Random. If Random is not among the agents, the first agent meets the form in a slow test.
 
     Ids that require an instance or parameters are left out.
     """

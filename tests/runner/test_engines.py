@@ -27,7 +27,7 @@ from tests.helpers.engines import (
     run_reporting,
     state_of,
 )
-from tests.helpers.pairs import by_id, by_pair
+from tests.helpers.pairs import AGENT_OF, by_id, by_pair
 from tests.helpers.registries import CLICK_AGENTS, SAME_ITEMS
 from tests.reference_agents import MODELS, make
 
@@ -82,7 +82,7 @@ def test_engines_agree_where_an_agent_sees_the_state():
 def test_engines_agree_on_every_reward(kind, reward, cutoff):
     model = MODELS[kind]
     assert_engines_agree(
-        lambda: make("Random", model, seed=5),
+        lambda: make(AGENT_OF[kind], model, seed=5),
         lambda: ClickEnv(model, reward, cutoff),
         stepping=uncompiled,
     )
@@ -133,7 +133,7 @@ def test_regret_is_exact(kind):
     list and the list shown; the reward equals what the clicks earn.
     """
     model = MODELS[kind]
-    result, lists, clicks = run_compiled(make("Random", model), ClickEnv(model), 300, seed=1)
+    result, lists, clicks = run_compiled(make(AGENT_OF[kind], model), ClickEnv(model), 300, seed=1)
     optimum = model.expected_reward(model.optimal_ranking())
     gaps = [optimum - model.expected_reward(shown) for shown in lists]
     assert min(gaps) >= 0
