@@ -31,8 +31,10 @@ $(INSTALLED): pyproject.toml setup.py $(CONSTRAINTS)
 	@touch $@
 
 # What tests, lint, pages and the site need: the tools, and the libraries of the extras (PyTorch is large, so `make run` does without).
+# The import compiles PyTorch once; otherwise, each process that imports it at the same time would.
 $(TESTED): $(INSTALLED)
 	$(call INSTALL,$(CONSTRAINTS)) --group dev -e '.$(if $(EXTRAS),[$(EXTRAS)])'
+	@$(if $(EXTRAS),$(BIN)/python -c 'import sb3_contrib; import torch._dynamo')
 	@touch $@
 
 run: $(INSTALLED)  ## play the comparison of the README; results and figures in results/first
