@@ -240,6 +240,28 @@ def test_without_numba_kernels_run_as_python_to_the_same_digits():
     assert plain == clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1].hex()
 
 
+WITHOUT_PARTS_OF_NUMBA = """
+import numba.core.codegen
+del numba.core.codegen.JITCodeLibrary
+from clickgym.core.kernels import entry, kernel
+
+@kernel
+def halved(x):
+    return x / 2
+
+@kernel
+def quartered(x):
+    return halved(halved(x))
+
+print(entry(quartered)(3.0))
+"""
+
+
+def test_kernels_compile_without_the_undocumented_parts_of_numba():
+    """Another version of numba may lack them (see docs/internals.md)."""
+    assert output(sys.executable, "-c", WITHOUT_PARTS_OF_NUMBA) == "0.75\n"
+
+
 @kernel
 def halve(x):
     return 0.5 * x

@@ -42,7 +42,9 @@ else:
 COMPILES = numba is not None and not numba.config.DISABLE_JIT
 
 OPTIONS: dict[str, Any] = {}
-"""The numba options for kernels that other kernels call."""
+"""The numba options for kernels that other kernels call; empty if numba lacks one of the parts
+below.
+"""
 try:  # undocumented parts of numba, without which a cold start takes 50 % longer
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler

@@ -69,7 +69,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"kernel got {short_repr(function)}; expected a Python function")
     if COMPILES and not hasattr(function, "is_kernel"):
-        register_jitable(**OPTIONS)(function)
+        # "never" is numba's default; with no option at all, numba expects the function instead
+        register_jitable(inline="never", **OPTIONS)(function)
     function.is_kernel = True  # type: ignore[attr-defined]
     return function
 
