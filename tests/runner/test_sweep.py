@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import joblib
 import polars
@@ -14,6 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
+from clickgym.agents import Random
 from clickgym.agents.agent import UnsuitedError
 from clickgym.core.kernels import uncompiled
 from clickgym.envs import CascadeModel, ClickEnv, QueryUsers, list_instances
@@ -50,6 +52,19 @@ def test_order_and_workers_change_nothing(reference):
     assert len({run_seed(*key) for key in keys}) == len(keys)
     assert run_seed(7, "yandex-9982", 3) == 3284603552
     assert run_seed(7, "yandex-9982", 3, 16) == 3284603552 - 3284603552 % 16 + 3
+
+
+def test_agents_take_turns():
+    """An agent that fails does so after one run of each agent before it."""
+    names = []
+
+    def noted(name, **arguments):
+        names.append(name)
+        return Random(**arguments)
+
+    agents = {name: partial(noted, name) for name in ("first", "second")}
+    clickgym.sweep(["CMRank-v0"], agents, 5, 3, n_jobs=1, engine="python")
+    assert names[2:] == ["first", "second"] * 3  # each was tried before the first run
 
 
 def test_a_backend_of_joblib_plays_all_pairs(reference):

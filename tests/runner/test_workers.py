@@ -8,6 +8,7 @@ import importlib
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -70,28 +71,47 @@ def test_sessions_in_another_process_count_before_the_run_ends(write, monkeypatc
     agent = imported(write, "slow_agent", f"import time\n{slow}").Forward
     clickgym.sweep(["PBMRank-v0"], {"it": agent}, 200, 1, n_jobs=2)
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"clickgym: 0 of 1 runs, \d+ % of the sessions, about \d+ s left", line)
+    assert re.fullmatch(r"clickgym: 0 of 1 runs, \d+ % of the sessions(, about \d+ s left)?", line)
 
 
 def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
-    """The first line comes after ten seconds, even within a run, then one line per minute. The
-    estimate excludes the three seconds before the first session. Two of the ten runs had been
-    finished before.
+    """The first line comes after ten seconds, even within a run, then one line per minute. The time
+    left is told once a twentieth of the sessions is played. It leaves out the three seconds before
+    the first session, and a compilation of 50 seconds with the sessions played meanwhile. Two of
+    the ten runs had been finished before.
     """
-    times = iter([0.0, 3.0, 3.0, 12.0, 60.0, 80.0, 90.0])
-    monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: next(times))
+    now, listeners = 0.0, []
+
+    @contextmanager
+    def compiling(listener):
+        listeners.append(listener)
+        yield
+
+    monkeypatch.setattr("clickgym.runner.workers.compiling", compiling)
+    monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: now)
     with Progress(True, n_runs=10, n_finished=2, horizon=100) as progress:
+        now = 3.0
         progress.advance(20)
+        now = 12.0
         progress.advance(20)
+        now = 22.0
         progress.advance(20)
-        progress.advance(140)  # two runs, one of which was begun before
+        (count_compilation,) = listeners
+        count_compilation(True)
+        now = 72.0
+        progress.advance(10)
+        count_compilation(False)
+        now = 82.0
+        progress.advance(130)  # two runs, one of which was begun before
         progress.add_finished(2)
-        progress.advance(600)
-        progress.add_finished(6)
+        now = 142.0
+        progress.advance(540)
+        progress.add_finished(5)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "clickgym: 2 of 10 runs, 24 % of the sessions, about 6 min left",
-        "clickgym: 4 of 10 runs, 40 % of the sessions, about 4 min left",
+        "clickgym: 2 of 10 runs, 24 % of the sessions",
+        "clickgym: 2 of 10 runs, 27 % of the sessions, about 6 min left",
+        "clickgym: 4 of 10 runs, 94 % of the sessions, about 8 s left",
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
+from itertools import product, zip_longest
 from pathlib import Path
 from pickle import PicklingError
 from typing import Any, Literal, NamedTuple
@@ -123,8 +123,9 @@ def sweep(
             default, about 150 numbers, densest at the start.
         engine: ``"compiled"``, ``"python"``, or ``"auto"``, which uses the compiled engine if
             possible.
-        progress: whether the progress of the sweep and the time left are shown on stderr: as a bar
-            in a terminal, and elsewhere as a line after ten seconds and then one line a minute.
+        progress: whether the progress of the sweep is shown on stderr: as a bar in a terminal, and
+            elsewhere as a line after ten seconds and then one line a minute. Once a twentieth of
+            the sessions is played, the time left is shown, too.
         overwrite: whether the runs that are already in the folder are deleted first.
 
     Returns:
@@ -361,7 +362,7 @@ def _play_missing(
         progress: whether the progress is shown.
     """
     file = None if folder is None else new_file(folder)
-    jobs = [*_missing_jobs(plans, finished_runs)]
+    jobs = _missing_jobs(plans, finished_runs)
     n_left = sum(len(numbers) for _, numbers in jobs)
     n_runs = sum(plan.cell.runs for plan in plans)
     with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
@@ -378,13 +379,22 @@ Job = tuple[Plan, Sequence[int]]
 """The runs that a worker plays in one call: the plan of their cell, and the runs' numbers."""
 
 
-def _missing_jobs(plans: Sequence[Plan], finished_runs: Container[RunKey]) -> Iterator[Job]:
-    """Yield jobs for all runs that are not finished."""
+def _missing_jobs(plans: Sequence[Plan], finished_runs: Container[RunKey]) -> list[Job]:
+    """Return jobs for all runs that are not finished.
+
+    The pairs of an environment and an agent take turns. All kernels are therefore compiled at the
+    start, an agent that fails does so soon, and the time that the first jobs take says how long the
+    others will take.
+    """
+    jobs_of_pair: dict[tuple[str, str], list[Job]] = {}
     for plan in plans:
         env, instance, agent, runs, _ = plan.cell
         missing = [run for run in range(runs) if (env, instance, agent, run) not in finished_runs]
         for start in range(0, len(missing), plan.runs_per_call):
-            yield plan, missing[start : start + plan.runs_per_call]
+            job = plan, missing[start : start + plan.runs_per_call]
+            jobs_of_pair.setdefault((env, agent), []).append(job)
+    turns = zip_longest(*jobs_of_pair.values())
+    return [job for turn in turns for job in turn if job is not None]
 
 
 def _play_jobs(

@@ -144,6 +144,10 @@ FIRST_LINE, LINE_EVERY = 10.0, 60.0
 """The seconds before the first line of progress, and between two lines, outside a terminal."""
 LOOK_EVERY = 0.5
 """Seconds between two readings of the session counters of worker processes."""
+LEAST_SHARE = 0.05
+"""The share of the sessions to be played from which the time left is estimated. Fewer may be those
+of only some agents, whose speed says little about that of the others.
+"""
 
 
 def print_resumed(folder: object, progress: str) -> None:
@@ -168,10 +172,12 @@ class Progress:
     """Context manager that shows the progress of a sweep, as a bar in a terminal and as lines of
     text elsewhere.
 
-    The first line appears after ten seconds, and then one line a minute. Each line estimates the
-    time left from the average time of the sessions so far, without the time before the first
-    session. Sessions of unfinished runs count, too, except on other machines, which report only
-    finished runs.
+    The first line appears after ten seconds, and then one line a minute. The time left is estimated
+    from the average time of the sessions so far. It leaves out what says nothing about the other
+    sessions: the time before the first session, and the time in which this process compiles
+    kernels, with the sessions that other threads play in that time. No time is shown before the
+    estimate rests on `LEAST_SHARE` of the sessions. Sessions of unfinished runs count, too, except
+    on other machines, which report only finished runs.
 
     Args:
         is_shown: whether the progress is shown.
@@ -186,19 +192,27 @@ class Progress:
             "{task.description}",
             rich.progress.BarColumn(20),
             rich.progress.TaskProgressColumn(),
-            rich.progress.TimeRemainingColumn(),
+            "{task.fields[left]}",
             console=console,
             disable=not (is_shown and console.is_terminal),
             transient=True,
         )
         self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_finished
         self._n_sessions, self._n_before = n_runs * horizon, n_finished * horizon
-        self._has_begun = False
-        self._task = self._bar.add_task("", total=self._n_sessions, completed=self._n_before)
-        self._compiling = compiling(self._describe)
+        self._task = self._bar.add_task(
+            "", total=self._n_sessions, completed=self._n_before, left=""
+        )
+        self._compiling = compiling(self._count_compilations)
+        self._n_compiling = 0
+        self._measured: tuple[float, int] = 0.0, 0
+        """The seconds and the number of sessions from which the time left is estimated."""
+        self._last: tuple[float, int] | None = None
+        """The time and the number of sessions played when `_measure` was last called; None before
+        the first session.
+        """
+        self._lock = threading.Lock()  # worker threads report their sessions themselves
         self._is_printed = is_shown and self._bar.disable
-        self._started = time.monotonic()
-        self._next_line_at = self._started + FIRST_LINE
+        self._next_line_at = time.monotonic() + FIRST_LINE
 
     def __enter__(self) -> Self:
         self._compiling.__enter__()
@@ -213,9 +227,7 @@ class Progress:
     def advance(self, n_sessions: int) -> None:
         """Add ``n_sessions`` to the number of sessions played, which may be in unfinished runs."""
         self._bar.advance(self._task, n_sessions)
-        if n_sessions < self._horizon:  # a whole run is reported by `add_finished`, called next
-            self._begin()
-            self._print_progress()
+        self._show()
 
     @contextmanager
     def counts(self, n_calls: int) -> Iterator[NDArray[np.int64]]:
@@ -231,9 +243,7 @@ class Progress:
             n_here = int(counts.sum())
             n_played = max(n_here, (self._n_finished - n_before) * self._horizon)
             self._bar.update(self._task, completed=n_before * self._horizon + n_played)
-            if n_here:
-                self._begin()
-            self._print_progress()
+            self._show()
 
         def watch() -> None:
             while not is_over.wait(LOOK_EVERY):
@@ -254,31 +264,45 @@ class Progress:
         """Add ``n_runs`` to the number of finished runs."""
         self._n_finished += n_runs
         self._describe()
-        self._print_progress()
+        self._show()
 
-    def _begin(self) -> None:
-        """Start to measure the speed, unless this has already been done.
+    def _count_compilations(self, has_begun: bool) -> None:
+        with self._lock:
+            self._measure()
+            self._n_compiling += 1 if has_begun else -1
+        self._describe()
 
-        The time before the first report from within a run is left out, because processes start and
-        kernels load during this time.
-        """
-        if not self._has_begun:
-            self._has_begun = True
-            self._started, self._n_before = time.monotonic(), int(self._bar.tasks[0].completed)
+    def _measure(self) -> None:
+        """Add the time and the sessions since the last call, unless kernels were compiled then."""
+        now, n_played = time.monotonic(), self._n_played
+        if self._last is not None and not self._n_compiling:
+            (seconds, n_sessions), (last, n_before) = self._measured, self._last
+            self._measured = seconds + now - last, n_sessions + n_played - n_before
+        if n_played > self._n_before:
+            self._last = now, n_played
 
-    def _print_progress(self) -> None:
-        now, n_played = time.monotonic(), self._bar.tasks[0].completed
-        if not self._is_printed or now < self._next_line_at:
-            return
-        if n_played in (self._n_before, self._n_sessions):  # the speed is unknown, or all is played
-            return
-        self._next_line_at = now + LINE_EVERY
-        seconds = (now - self._started) / (n_played - self._n_before)
+    @property
+    def _n_played(self) -> int:
+        return int(self._bar.tasks[0].completed)
+
+    def _show(self) -> None:
+        """Update the estimate, and show it in the bar or, when it is time, in a line."""
+        with self._lock:
+            self._measure()
+            (seconds, n_sessions), n_played = self._measured, self._n_played
+            is_known = n_sessions >= max(LEAST_SHARE * (self._n_sessions - self._n_before), 1)
+            left = ""
+            if is_known:
+                left = time_left(seconds / n_sessions * (self._n_sessions - n_played))
+            self._bar.update(self._task, left=left)
+            is_due = time.monotonic() >= self._next_line_at
+            if not (self._is_printed and is_due and self._n_before < n_played < self._n_sessions):
+                return
+            self._next_line_at = time.monotonic() + LINE_EVERY
         runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
         share = f"{100 * n_played / self._n_sessions:.0f} % of the sessions"
-        left = time_left(seconds * (self._n_sessions - n_played))
-        print_text(error_console(), f"clickgym: {runs}, {share}, {left}")
+        print_text(error_console(), f"clickgym: {', '.join(filter(None, [runs, share, left]))}")
 
-    def _describe(self, is_compiling: bool = False) -> None:
+    def _describe(self) -> None:
         runs = f"{self._n_finished} of {self._n_runs} runs"
-        self._bar.update(self._task, description=COMPILING if is_compiling else runs)
+        self._bar.update(self._task, description=COMPILING if self._n_compiling else runs)
