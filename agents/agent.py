@@ -98,6 +98,15 @@ class BaseAgent:
     stateful users, ``"mean_sessions"`` and ``"click_rewards"``.
     """
 
+    click_models: ClassVar[str] = "any"
+    """The users for which the algorithm was designed, as tables print them, such as ``"CM, PBM and
+    similar models"`` or ``"stateful users"``.
+    """
+    made_for_models: ClassVar[tuple[str, ...]] = ()
+    """The short names of the click models in this text, such as ``("CM", "PBM")``. The agent's
+    figure shows the first. Empty if the text names no click model.
+    """
+
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages, in addition to numpy and numba, whose versions affect the agent's results."""
     bibtex_keys: ClassVar[Sequence[str]] = ()

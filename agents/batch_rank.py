@@ -254,6 +254,7 @@ class BatchRank(CompiledAgent):
     paper = "Zoghi et al. 2017, Algorithms 1-4"
     bibtex_keys = ["batchrank"]
     click_models = "CM, PBM and similar models"
+    made_for_models = ("CM", "PBM")
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

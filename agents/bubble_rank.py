@@ -205,6 +205,7 @@ class BubbleRank(CompiledAgent):
     paper = "Li et al. 2019, BubbleRank, Algorithm 1"
     bibtex_keys = ["bubblerank"]
     click_models = "CM, DCM, PBM and similar models"
+    made_for_models = ("CM", "DCM", "PBM")
     state_type, rank_kernel, update_kernel = State, rank, update
     requires = {"initial": "initial_ranking"}
 

@@ -32,6 +32,7 @@ class CascadeAgent(CompiledAgent):
     """
 
     click_models = "CM; others: see `feedback`"
+    made_for_models = ("CM",)
 
     def __init__(
         self,

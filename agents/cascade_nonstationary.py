@@ -154,6 +154,7 @@ class CascadeDUCB(CascadeAgent):
     paper = "Li and de Rijke 2019, Algorithm 1"
     bibtex_keys = ["cascadingnonstationary"]
     click_models = "CM that changes over time"
+    made_for_models = ("CM",)
     state_type, rank_kernel, update_kernel = DiscountedState, rank_discounted, update_discounted
 
     def __init__(
@@ -336,6 +337,7 @@ class CascadeSWUCB(CascadeAgent):
     paper = "Li and de Rijke 2019, Algorithm 1"
     bibtex_keys = ["cascadingnonstationary"]
     click_models = "CM that changes over time"
+    made_for_models = ("CM",)
     state_type, rank_kernel, update_kernel = WindowState, rank_window, update_window
 
     def __init__(

@@ -274,6 +274,7 @@ class GLRCascadeKLUCB(CascadeAgent):
     paper = "Wang et al. 2019, Algorithm 1"
     bibtex_keys = ["glrcascade"]
     click_models = "CM that changes over time"
+    made_for_models = ("CM",)
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

@@ -231,7 +231,6 @@ class CascadeVI(StateAgent):
 
     paper = "after Du et al. 2024, CascadingVI"
     bibtex_keys = ["cascadingrl"]
-    click_models = "stateful users"
     state_type, rank_kernel, update_kernel = State, rank, update
 
     requires = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}

@@ -61,8 +61,6 @@ class CompiledAgent(Agent):
 
     paper: ClassVar[str]
     """A short reference to the paper that describes the algorithm."""
-    click_models: ClassVar[str] = "any"
-    """The click models for which the algorithm was designed."""
 
     state_type: ClassVar[Any]
     rank_kernel: ClassVar[Callable[..., None]]
@@ -343,6 +341,7 @@ class StateAgent(CompiledAgent):
     number is fixed, otherwise -1. An observation is a mapping with the key ``"state"``.
     """
 
+    click_models = "stateful users"
     observes = ("state",)
     session = ("ranking", "user")
     kernels_suffice = True  # the compiled loop itself tracks ``user``, as the methods below do

@@ -299,6 +299,7 @@ class GRAB(LeaderAgent):
     paper = "Gauthier et al. 2021a, Algorithm 1"
     bibtex_keys = ["grab"]
     click_models = "PBM"
+    made_for_models = ("PBM",)
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

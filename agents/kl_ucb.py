@@ -320,6 +320,7 @@ class DCMKLUCB(IndexAgent):
     paper = "Katariya et al. 2016, Algorithm 1"
     bibtex_keys = ["dcmbandits"]
     click_models = "DCM"
+    made_for_models = ("DCM",)
     requires = {"position_order": "termination_order"}
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 

@@ -319,6 +319,7 @@ class UBMLinUCB(RidgeAgent):
     paper = "He et al. 2020, Algorithm 1"
     bibtex_keys = ["ubmlinucb"]
     click_models = "UBM, with linear attraction"
+    made_for_models = ("UBM",)
 
     requires = {"examination": "browsing"}
 
@@ -463,6 +464,7 @@ class CMLinUCB(C2UCB):
     paper = "Zong et al. 2016; He et al. 2020, section 6.2"
     bibtex_keys = ["cascadelinear", "ubmlinucb"]
     click_models = "CM, with linear attraction"
+    made_for_models = ("CM",)
     feedback = FIRST_CLICK
 
 
@@ -518,6 +520,7 @@ class DCMLinUCB(C2UCB):
     paper = "Liu et al. 2018; He et al. 2020, section 6.2"
     bibtex_keys = ["dcmlinear", "ubmlinucb"]
     click_models = "DCM, with linear attraction"
+    made_for_models = ("DCM",)
     feedback = LAST_CLICK
 
 
@@ -575,6 +578,7 @@ class PBMLinUCB(RidgeAgent):
     paper = "He et al. 2020, Algorithm 1, with PBM weights"
     bibtex_keys = ["ubmlinucb"]
     click_models = "PBM, with linear attraction"
+    made_for_models = ("PBM",)
 
     requires = {"examination": "examination"}
 

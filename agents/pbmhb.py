@@ -226,6 +226,7 @@ class PBMHB(CompiledAgent):
     paper = "Gauthier et al. 2021b, Algorithm 1"
     bibtex_keys = ["pbmhb"]
     click_models = "PBM"
+    made_for_models = ("PBM",)
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

@@ -32,6 +32,7 @@ class ExaminationAgent(CompiledAgent):
     """Base class of agents that know the examination probabilities of a position-based model."""
 
     click_models = "PBM"
+    made_for_models = ("PBM",)
 
     requires = {"examination": "examination"}
 

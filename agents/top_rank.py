@@ -144,6 +144,7 @@ class TopRank(CompiledAgent):
     paper = "Lattimore et al. 2018, Algorithm 1"
     bibtex_keys = ["toprank"]
     click_models = "CM, PBM, DCM and similar models"
+    made_for_models = ("CM", "PBM", "DCM")
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

@@ -393,6 +393,7 @@ class UniRank(LeaderAgent):
     paper = "Gauthier et al. 2022, Algorithm 1"
     bibtex_keys = ["unirank"]
     click_models = "CM, PBM and similar models"
+    made_for_models = ("CM", "PBM")
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

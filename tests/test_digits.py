@@ -23,7 +23,6 @@ import hashlib
 import inspect
 import json
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ def at_home(case: dict[str, Any]) -> bool:
     for.
     """
     env, agent = ENVIRONMENTS[case["env"]], AGENTS.get(case["agent"].partition(":")[0])
-    here = {"PBM", *re.findall(r"\w+", agent.click_models if agent else "")}
+    here = {"PBM", *(agent.made_for_models if agent else ())}
     return env.kind == "Memory" or env.click_model.name() in here
 
 

@@ -15,7 +15,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym import agents
 from clickgym.agents import AGENTS, Learner
 from clickgym.agents.published import FAMILIES
 from clickgym.bench.board import scored_tasks
@@ -31,13 +30,13 @@ SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE
 
 def home(name: str) -> str:
     """Return the environment id for an agent's figure, with features if the agent uses them."""
-    words = AGENTS[name].click_models
-    if "stateful" in words:
+    agent = AGENTS[name]
+    if "state" in agent.observes:
         return "CascadeMDPRank-v0"
-    model = re.match(r"PBM|D?CM|UBM", words.replace("any", "PBM"))[0]
-    is_learner = issubclass(AGENTS[name], agents.Learner)
-    learns_features = is_learner or "features" in AGENTS[name].observes
-    kind = "Contextual" if learns_features else "NonStationary" if "changes" in words else ""
+    model = agent.made_for_models[0] if agent.made_for_models else "PBM"
+    learns_features = issubclass(agent, Learner) or "features" in agent.observes
+    is_for_change = agent in FAMILIES["changing users"]
+    kind = "Contextual" if learns_features else "NonStationary" if is_for_change else ""
     return f"{kind}{model}Rank-v0"
 
 

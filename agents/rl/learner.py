@@ -112,7 +112,6 @@ class Learner(BaseAgent):
     engine: ClassVar[str] = "stable-baselines3"
     """The engine's name in `clickgym.Result.engine`."""
     packages: ClassVar[tuple[str, ...]] = RL_LIBRARIES["stable_baselines3"]
-    click_models: ClassVar[str] = "any"
     paper: ClassVar[str] = "your own"
     """A short reference to the algorithm's paper and library."""
     bibtex_keys: ClassVar[Sequence[str]] = ["sb3"]

@@ -133,7 +133,6 @@ class NeuralGreedy(Agent):
 
     paper = "after Riquelme et al. 2018, the greedy network"
     bibtex_keys = ["deepbandits"]
-    click_models = "any"
     packages = ("torch",)
     observes = ("features",)
 

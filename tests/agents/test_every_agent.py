@@ -8,6 +8,7 @@ import copy
 import inspect
 import io
 import itertools
+import re
 
 import cloudpickle
 import gymnasium as gym
@@ -16,7 +17,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import AGENTS, DCMKLUCB, CascadeUCB1, CompiledAgent, Fixed, RankedKLUCB
-from clickgym.envs import PositionBasedModel
+from clickgym.envs import CLICK_MODELS, PositionBasedModel
 from tests.helpers.click_stories import assert_uniform
 from tests.helpers.registries import (
     CLICK_AGENTS,
@@ -49,6 +50,10 @@ def observed(session=0):
 def test_registries():
     assert {*EVERY, *NETWORK_AGENTS, *LEARNERS} == set(AGENTS)
     assert set(AGENTS) <= set(clickgym.agents.__all__)
+    for agent in AGENTS.values():
+        named = tuple(re.findall(r"\b[A-Z]{2,}\b", agent.click_models))
+        assert named == agent.made_for_models
+        assert {*named} <= {*CLICK_MODELS}
 
 
 @by_name

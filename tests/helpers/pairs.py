@@ -8,7 +8,6 @@ with at least one agent. `make test-slow` compiles each agent without features w
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import cycle, islice, product
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, default_ids
 from tests.helpers.slow import slow
@@ -34,8 +32,8 @@ def model_of(env_id: str) -> str:
 
 
 HOMES = {
-    name: re.sub(r"^any\b", "PBM", AGENTS[name].click_models).partition(",")[0]
-    for name in CONTEXTUAL_AGENTS
+    name: agent.made_for_models[0] if agent.made_for_models else "PBM"
+    for name, agent in CONTEXTUAL_AGENTS.items()
 }
 """The click models for which the contextual agents are designed."""
 AGENTS_OF_MODELS = {
