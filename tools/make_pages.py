@@ -15,12 +15,7 @@ from types import ModuleType
 
 import rl_page
 from matplotlib.figure import Figure
-from pages import (
-    agents_table,
-    model_sections,
-    models_table,
-    update_counts,
-)
+from pages import agents_table, model_sections, models_table
 
 from clickgym.agents import AGENTS
 from clickgym.bench.board import OURS, Line, board, published_lines, scored_tasks
@@ -84,8 +79,6 @@ def pages() -> dict[Path, str]:
     for name, parts in parts_of_pages.items():
         file = (DOCS / f"{name}.md").resolve()
         texts[file] = _fill_in(file, parts)
-    for file in (ROOT / "README.md", ROOT / "paper.md", *DOCS.glob("*.md")):
-        texts[file] = update_counts(texts.get(file) or file.read_text(encoding="utf-8"))
     return texts
 
 

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from clickgym.agents import AGENTS, Learner
 from clickgym.agents.published import FAMILIES
-from clickgym.bench.board import scored_tasks
 from clickgym.bench.result_files import read_results
 from clickgym.core.text import markdown_table
-from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, UserModel
+from clickgym.envs import ENVIRONMENTS, UserModel
 from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,30 +87,6 @@ def agents_table() -> list[list[str]]:
             requires = ", ".join(agent.requires) or "–"
             rows.append([name, agent.paper, agent.click_models, requires])
     return rows
-
-
-def counts() -> dict[str, int]:
-    """Return the numbers that pages mention, in a mapping from the words that follow the number."""
-    n_learners = sum(issubclass(agent, Learner) for agent in AGENTS.values())
-    n_baselines = len(FAMILIES["baselines"])
-    n_published = len(AGENTS) - n_learners - n_baselines - len(FAMILIES["our own"])
-    return {
-        "click models": len(CLICK_MODELS),
-        "environments": len(ENVIRONMENTS),
-        "published algorithms": n_published,
-        "algorithms from the literature": n_published,
-        "baselines": n_baselines,
-        "algorithms of stable-baselines3": n_learners,
-        "tasks with many kinds of users": len(scored_tasks(features=False)),
-    }
-
-
-def update_counts(text: str) -> str:
-    """Return a page with its numbers of agents, click models, environments and tasks updated."""
-    for noun, count in counts().items():
-        words = noun.replace(" ", r"\s+")
-        text = re.sub(rf"\b\d+(?=\*?\s+{words}\b)", str(count), text)
-    return text
 
 
 # ------------------------------------------------------------ tables of click models

@@ -17,7 +17,8 @@ from scipy import stats
 
 import clickgym
 from clickgym.agents import AGENTS, Learner
-from clickgym.envs import UserModel
+from clickgym.agents.published import FAMILIES
+from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, UserModel
 from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +65,49 @@ def test_readme_lists_every_agent_but_learners():
     for names, author, year in re.findall(r"([\w†, ]+) \((?:after )?(\w+) (\d+)\)", listed):
         for name in re.findall(r"\w+", names):
             assert re.match(rf"(after )?{author} .*{year}", agents[name].paper), name
+
+
+@pytest.mark.recipe
+def test_readme_lists_every_environment():
+    """Those that also exist with prefixes come first, because a sentence counts them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[`(\w+-v0)`\]", text.partition("## Environments")[2], re.MULTILINE)
+    ids = [env_id for env_id, environment in ENVIRONMENTS.items() if not environment.form]
+    assert sorted(listed) == sorted(ids)
+    with_forms = [env_id for env_id in listed if f"NonStationary{env_id}" in ENVIRONMENTS]
+    assert listed[: len(with_forms)] == with_forms
+
+
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+@pytest.mark.recipe
+def test_numbers_of_agents_and_environments():
+    """The README and the paper state as many as there are. The message says what to edit, where."""
+    published = {*AGENTS.values()} - {*FAMILIES["baselines"], *FAMILIES["our own"]}
+    n_published = sum(not issubclass(agent, Learner) for agent in published)
+    n_forms = len({environment.form for environment in ENVIRONMENTS.values()})
+    stated = {
+        r"NUMBER environments\*\*": len(ENVIRONMENTS),
+        "NUMBER models of how people click": len(CLICK_MODELS),
+        "NUMBER click models": len(CLICK_MODELS),
+        "each in NUMBER forms": n_forms,
+        "The first NUMBER also exist": len(CLICK_MODELS),
+        r"and NUMBER more\.": len(ENVIRONMENTS) - n_forms * len(CLICK_MODELS),
+        "NUMBER (?:published algorithms|algorithms from the literature)": n_published,
+        "NUMBER baselines": len(FAMILIES["baselines"]),
+    }
+    files = ("README.md", "paper.md")
+    texts = {file: " ".join((ROOT / file).read_text("utf-8").split()) for file in files}
+    wrong = []
+    for words, count in stated.items():
+        pattern = words.replace("NUMBER", rf"\b(\d+|{'|'.join(WORDS)})")
+        found = [(file, match) for file in files for match in re.finditer(pattern, texts[file])]
+        assert found, f"no page says {words!r} any more; edit this test"
+        for file, match in found:
+            if match[1] not in {str(count), *WORDS[count : count + 1]}:
+                wrong.append(f"{file} says {match[0]!r}: there are {count}, so edit it")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.recipe
