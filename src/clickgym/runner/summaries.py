@@ -25,7 +25,7 @@ from .play.play_run import ENGINES
 FIXED = (*FACTS, *TOTALS, *HOW_PLAYED)
 """The columns of all results. Additional metrics are inserted before `HOW_PLAYED`."""
 UNIT = ("over", "unit")
-"""The columns that `with_units` adds to the rows of results."""
+"""The columns that `with_units` adds to the rows of results: the kind of unit, and the unit."""
 RUN = ("env", "instance", "agent", "sweep_seed", "run")
 """The columns that together identify a run."""
 IS_FROZEN = col("engine") == FrozenPolicy.engine
@@ -41,17 +41,6 @@ loop.
 """
 
 
-def _name_unit(column: str) -> polars.Expr:
-    """Return a Polars expression that writes the column's name before each number in a column, as
-    in ``" run 3"``; null stays null.
-    """
-    return polars.lit(f" {column} ") + col(column).cast(polars.String)
-
-
-RUN_NAME = _name_unit("sweep_seed").fill_null("") + _name_unit("run")
-"""A Polars expression: the name of a run among the runs of one agent with one instance."""
-
-
 def metrics_of(rows: polars.DataFrame) -> list[str]:
     """Return the names of the additional metrics in the rows of results."""
     return [name for name in rows.columns if name not in (*FIXED, *UNIT)]
@@ -60,17 +49,20 @@ def metrics_of(rows: polars.DataFrame) -> list[str]:
 def with_units(rows: polars.DataFrame) -> polars.DataFrame:
     """Add the columns ``unit`` and ``over`` to the rows of a table or of a figure's panel.
 
-    ``unit`` names the observation to which a row belongs, and ``over`` is the kind of unit:
+    ``over`` is the kind of observation to which a row belongs, and ``unit`` is a struct of the
+    columns that tell these observations apart; the other columns of the struct are null:
 
     - ``"instances"``, if an environment has several instances, because more runs say nothing about
       other instances;
     - ``"queries"``, if every run of an agent plays one of several queries, because more runs of a
       query say nothing about other queries;
-    - ``"runs"`` in all other cases. Runs of two agents with the same seed have the same users, so
-      these runs are one unit. If any run of an agent has different users, none of the agent's runs
-      shares a unit with other agents, because a comparison of only some runs could be biased.
+    - ``"runs"`` in all other cases. Runs of two agents with the same ``seed`` have the same users,
+      so these runs are one unit. If any run of an agent has different users, none of the agent's
+      runs shares a unit with other agents, because a comparison of only some runs could be biased;
+      units are then told apart by ``agent``, ``sweep_seed`` and ``run``.
 
-    Runs from your own loop never share a unit with other agents.
+    Runs from your own loop never share a unit with other agents, so ``agent`` is a part of each of
+    their units.
 
     If the regret of any run in an environment is unknown, regret becomes null in all rows of this
     environment.
@@ -86,16 +78,17 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
         .otherwise(polars.lit("runs"))
     )
     is_own, has_other_users = (kind.any().over(agent_columns) for kind in (IS_OWN, HAS_OTHER_USERS))
-    unit = (
-        polars.when(over="instances")
-        .then("instance")
-        .when(over="queries")
-        .then(_name_unit("query"))
-        .when(has_other_users | is_own)
-        .then(col("agent") + RUN_NAME)
-        .otherwise(_name_unit("seed"))
-    )
-    unit = polars.when(is_own).then(col("agent") + " in " + unit).otherwise(unit)
+    is_run = col("over") == "runs"
+    is_alone = is_run & (is_own | has_other_users)
+    tells_apart = {
+        "instance": col("over") == "instances",
+        "query": col("over") == "queries",
+        "seed": is_run & ~is_alone,
+        "sweep_seed": is_alone,
+        "run": is_alone,
+        "agent": is_alone | is_own,
+    }
+    unit = polars.struct(polars.when(tells).then(name) for name, tells in tells_apart.items())
     return rows.with_columns(over=over, regret=regret).with_columns(unit=unit)
 
 
@@ -186,8 +179,8 @@ def intervals_of_instances(last: polars.DataFrame, by: Sequence[str]) -> polars.
         One row per group, with ``regret_ci95_runs``, the half-width of the interval. A group has no
         row if its units are not instances, or if an instance lacks a run.
     """
-    run = polars.coalesce(_name_unit("query"), RUN_NAME)
-    means = last.filter(over="instances").with_columns(unit=run)
+    of_run = (polars.when(col("query").is_null()).then(name) for name in ("sweep_seed", "run"))
+    means = last.filter(over="instances").with_columns(unit=polars.struct("query", *of_run))
     means = unit_means(means, [*by, "instance"], ["regret"])
     n_runs, n_instances = (col(name).n_unique().over(by) for name in ("unit", "instance"))
     means = means.filter(polars.len().over(by) == n_runs * n_instances)
