@@ -37,7 +37,8 @@ def prepared(tmp_path_factory):
     (folder / "other").mkdir()
     (folder / "other" / "thesis.txt").write_text("precious")
     (folder / "file").write_text("")
-    (folder / "clumsy.py").write_text("class NoAgent: ...")
+    metric = "from clickgym.runner import Metric\nbuiltin = Metric('', print)"
+    (folder / "clumsy.py").write_text(f"class NoAgent: ...\n{metric}")
     (folder / "lacks.py").write_text("import not_installed")
     (folder / "ends.py").write_text("import sys\nsys.exit('usage: ends FILE')\n")
     (folder / "long.json").write_text(LONG)
@@ -67,6 +68,11 @@ RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
 RUN --metrics regrets             metric 'regrets'
 RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'any_click'?
+RUN --metrics no_module:share      metric 'no_module:share': there is no module 'no_module'
+RUN --metrics clumsy:share        metric 'clumsy:share': the module 'clumsy' has no 'share'
+RUN --metrics clumsy:NoAgent      expected a clickgym.runner.Metric with a kernel
+RUN --metrics clumsy:builtin      expected a clickgym.runner.Metric with a kernel
+show clumsy:share                 the module 'clumsy' has no 'share'
 RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an integer k
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?

@@ -4,6 +4,8 @@ if a metric is not requested or unknown.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -308,6 +310,60 @@ def test_a_metric_of_ones_own_in_a_later_process(tmp_path, monkeypatch):
     later.report(tmp_path / "again")
     with pytest.raises(ValueError, match="the metric 'step' has the name of a column"):
         sweep(metrics=["step"])
+
+
+OWN = """
+from clickgym.envs import kernel
+from clickgym.runner import Metric
+
+FROM = 0
+
+@kernel
+def clicks_from(context, ranking, clicks, expectation):
+    for k in range(context, len(clicks)):
+        if clicks[k]:
+            return 0.0
+    return 1.0
+
+no_click = Metric("sessions without a click", clicks_from, lambda env, b: FROM, is_share=True)
+"""
+
+
+@pytest.mark.parametrize("agent", ["Random", Reverses])
+def test_a_metric_of_ones_own_by_name(write, tmp_path, agent):
+    """Threads and worker processes know the metric, and the value that a program sets in its
+    module. An edit of the module, or another value, makes another sweep.
+    """
+    write(own_metric=OWN)
+    name, out = "own_metric:no_click", tmp_path / "out"
+    sweep = partial(clickgym.sweep, ["PBMRank-v0"], {"it": agent}, 50, out=out, n_jobs=2)
+    rows = sweep(runs=2, metrics=["any_click", name]).rows.filter(step=50)
+    assert (rows["any_click"] + rows[name]).to_list() == [50, 50]
+    own = importlib.import_module("own_metric")
+    own.FROM = 2
+    with pytest.raises(ValueError, match=f"metric {name} is not the same, .* own_metric:FROM has"):
+        sweep(runs=2, metrics=["any_click", name])
+    lower = sweep(runs=2, metrics=["any_click", name], overwrite=True).rows.filter(step=50)
+    assert lower[name].sum() > rows[name].sum()
+    own.FROM = 0
+    write(own_metric=f"{OWN}# edited")
+    with pytest.raises(ValueError, match=r"because own_metric has changed"):
+        sweep(runs=2, metrics=["any_click", name])
+    assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=[name]).metrics] == [name]
+
+
+def test_a_report_imports_no_metric(write, tmp_path, monkeypatch):
+    """Neither a report nor a table imports a module that a results folder names."""
+    write(own_metric=OWN)
+    name = "own_metric:no_click"
+    results = clickgym.sweep(["CMRank-v0"], ["Random"], 50, 2, metrics=[name], out=tmp_path / "out")
+    table = results.table()
+    monkeypatch.delitem(sys.modules, "own_metric")
+    later = clickgym.Results(tmp_path / "out")
+    assert_frame_equal(later.table(), table)
+    later.report(tmp_path / "again")
+    assert r"own\_metric:no\_click" in later.to_latex()
+    assert "own_metric" not in sys.modules
 
 
 def test_metrics_in_a_sweep(tmp_path):

@@ -4,10 +4,12 @@ files are never imported.
 
 from __future__ import annotations
 
+import operator
 import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from .errors import FAILURES, cause
 
@@ -44,3 +46,17 @@ def module_of(noun: str, name: str) -> ModuleType:
     raise ImportError(
         f"{noun} {name!r}: the module {module!r} cannot be imported: {hint}{cause(fault)}"
     ) from fault
+
+
+def object_of(noun: str, name: str) -> Any:
+    """Return the object that ``"module:name"`` names, after importing its module.
+
+    Raises:
+        ValueError, ImportError: there is no such module or object, or the module cannot be
+            imported. The message begins with ``noun``.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        return operator.attrgetter(attribute)(module_of(noun, name))
+    except AttributeError:
+        raise ValueError(f"{noun} {name!r}: the module {module!r} has no {attribute!r}") from None

@@ -26,7 +26,7 @@ from ..core.checks import (
     unknown_message,
 )
 from ..core.errors import FAILURES, SessionError, cause
-from ..core.modules import module_of
+from ..core.modules import module_of, object_of
 from ..core.specs import format_spec, parse_spec
 from ..envs import ENVIRONMENTS, ClickEnv, UserModel
 from ..envs.any_env import sizes_of
@@ -350,14 +350,9 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
         return _check_maker(obj, short_repr(obj)), hyperparameters
     if obj in AGENTS:
         return AGENTS[obj], hyperparameters
-    module, colon, attribute = obj.partition(":")
-    if not colon:
+    if ":" not in obj:
         raise ValueError(f"{unknown_message('agent', obj, AGENTS)}; {NAMING_HINT}")
-    try:
-        maker = operator.attrgetter(attribute)(module_of("agent", obj))
-    except AttributeError:
-        raise ValueError(f"agent {obj!r}: the module {module!r} has no {attribute!r}") from None
-    return _check_maker(maker, f"agent {obj!r}"), hyperparameters
+    return _check_maker(object_of("agent", obj), f"agent {obj!r}"), hyperparameters
 
 
 def _check_maker(obj: Any, subject: str) -> Callable[..., BaseAgent]:

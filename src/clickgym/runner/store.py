@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import product
@@ -71,6 +71,8 @@ class Config:
         horizon: T, the number of sessions in each run.
         checkpoints: the numbers of sessions after which totals are recorded.
         metrics: the names of the additional metrics.
+        own_metrics: the users' own code behind metrics such as ``"my_module:my_metric"``, keyed by
+            name.
         seed: the seed of the sweep.
         envs, instances, agents: what each label stands for, keyed by label.
         cells: the combinations of environment, instance and agent, in the order of the table.
@@ -85,6 +87,7 @@ class Config:
     instances: dict[str, Meaning]
     agents: dict[str, Meaning]
     cells: list[Cell]
+    own_metrics: dict[str, Meaning] = field(default_factory=dict)  # clickgym 9.0 had none
 
     @classmethod
     def from_json(cls, source: object, content: Mapping[str, Any]) -> Self:
@@ -100,10 +103,11 @@ class Config:
         """
         check_format(source, content.get("format"))
         try:
+            content = {"own_metrics": {}, **content}
             values = {field.name: content[field.name] for field in fields(cls)}
-            for column in LABEL_COLUMNS:
-                labels = values[f"{column}s"].items()
-                values[f"{column}s"] = {label: Meaning(**meaning) for label, meaning in labels}
+            for name in (*(f"{column}s" for column in LABEL_COLUMNS), "own_metrics"):
+                meanings = values[name].items()
+                values[name] = {label: Meaning(**meaning) for label, meaning in meanings}
             values["cells"] = [
                 Cell(env, instance, agent, runs, tuple(changes))
                 for env, instance, agent, runs, changes in values["cells"]
@@ -129,6 +133,10 @@ class Config:
             for label, meaning in self.labels(column).items()
         }
 
+    def code(self) -> list[Meaning]:
+        """Return the meanings of all labels and own metrics, with the users' own code."""
+        return [*self.meanings().values(), *self.own_metrics.values()]
+
     def difference(self, other: Config) -> str | None:
         """Return why two sweeps cannot be shown in one table, or None if nothing prevents it."""
         first, second = vars(self) | self.versions, vars(other) | other.versions
@@ -140,6 +148,11 @@ class Config:
         for key, meaning in self.meanings().items():
             if key in meanings and (reason := meaning.difference(meanings[key])):
                 return f"{' '.join(key)} needs another label, because {reason}"
+        for name, meaning in self.own_metrics.items():
+            if name in other.own_metrics and (
+                reason := meaning.difference(other.own_metrics[name])
+            ):
+                return f"metric {name} is not the same, because {reason}"
         return None
 
     def run_keys(self) -> Iterator[RunKey]:

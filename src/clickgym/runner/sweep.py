@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..agents.agent import UnsuitedError
 from ..core.checks import check_count, check_horizon, check_path, is_integer, value_error
 from ..core.errors import WorkerError
+from ..core.modules import module_of
 from ..envs import ClickEnv, UserModel
 from ..envs.any_env import sizes_of, user_model_of
 from ..envs.meter import checkpoint_steps
@@ -38,7 +39,7 @@ from .make import (
 )
 from .meaning import meaning_of
 from .play.loop import OnChunk
-from .play.metrics import Metrics
+from .play.metrics import Metrics, is_own
 from .play.play_run import Engine, check_episode, engine_of, play_run, warn_of_features
 from .results import Results
 from .store import (
@@ -113,7 +114,8 @@ def sweep(
         instances: names, files or `Instance` objects; every environment is run with each instance.
             ``"shipped"``, alone or in the list, stands for all real queries in the package. By
             default, each id has its own default instance, which is the same query for most ids.
-        metrics: the names of additional metrics from `clickgym.runner.METRICS`; by default, none.
+        metrics: the names of additional metrics: of `clickgym.runner.METRICS`, or
+            ``"my_module:my_metric"`` for your own `clickgym.runner.Metric`; by default, none.
         seed: the seed of the whole sweep.
         out: the results folder, created if missing; by default, nothing is saved.
         n_jobs: the number of workers; by default, -1, which means one worker per processor.
@@ -171,6 +173,9 @@ def sweep(
         horizon=horizon,
         checkpoints=steps,
         metrics=[*metrics],
+        own_metrics={
+            name: meaning_of(name, module_of("metric", name)) for name in metrics if is_own(name)
+        },
         seed=seed,
         envs={label: meaning_of(env, env_of[label]) for label, env in envs.items()},
         instances={
@@ -412,11 +417,7 @@ def _play_jobs(
             raise InterruptedError
         bar.advance(n_sessions)
 
-    files = {
-        name: value
-        for meaning in config.meanings().values()
-        for name, value in meaning.files.items()
-    }
+    files = {name: value for meaning in config.code() for name, value in meaning.files.items()}
     calls: list[Any]
     try:
         if is_here(workers, n_jobs):
@@ -472,7 +473,7 @@ def play_runs_in_worker(
         count[0] += n_sessions
 
     UserModel.classes.update(users)
-    for meaning in config.meanings().values():
+    for meaning in config.code():
         set_values(meaning.values)
     return play_runs(plan, numbers, config, on_chunk)
 

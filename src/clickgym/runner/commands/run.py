@@ -72,7 +72,8 @@ def run(
         compare_option(
             *("--metrics", "-m"),
             metavar="METRIC...",
-            help=f"Metrics to measure in addition to regret and reward: {', '.join(METRICS)}.",
+            help=f"Metrics to measure in addition to regret and reward: {', '.join(METRICS)}; or "
+            "module:name for your own metric.",
         ),
     ] = None,
     seed: Annotated[

@@ -11,11 +11,12 @@ import typer
 
 from ...agents import AGENTS
 from ...core.checks import unknown_message
+from ...core.modules import object_of
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output_console, print_text
 from ..make import resolve_agent, resolve_env
-from ..play.metrics import AT_K, METRICS, metric_of
+from ..play.metrics import AT_K, METRICS, Metric, metric_of
 
 
 def show(
@@ -25,7 +26,7 @@ def show(
             metavar="NAME",
             show_default=False,
             help="A name from the output of clickgym list, or your own agent (module:Class), "
-            "environment (module:Id) or instance (a JSON file).",
+            "metric (module:name), environment (module:Id) or instance (a JSON file).",
         ),
     ],
 ) -> None:
@@ -68,6 +69,9 @@ def text_of(name: str) -> str:
             )
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
+        own = None if name in AGENTS else object_of("agent", name)
+        if isinstance(own, Metric):
+            return own.description
         agent: Any = resolve_agent(name)[0]
         text = _docstring_of(agent)
         bases = [base for base in agent.__mro__ if f"that of `{base.__name__}`, where" in text]

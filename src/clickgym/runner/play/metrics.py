@@ -3,10 +3,10 @@
 A metric consists of a kernel and a function. The kernel, ``value(context, ranking, clicks,
 expectation) -> float``, computes the metric's value for one session; these values are summed over
 the sessions. The function builds the kernel's context, a named tuple of arrays, from the
-environment whenever the users change. To add a metric, write its kernel and its function, and add
-them to `METRICS`. Both engines, the table and the command line then support the metric. Only the
-requested metrics are compiled. Metrics of held-out queries are not sums: the agent ranks these
-queries at each checkpoint.
+environment whenever the users change. To add a metric to clickgym, write its kernel and its
+function, and add them to `METRICS`. Users name their own metric as ``module:name``. Both engines,
+the table and the command line then support the metric. Only the requested metrics are compiled.
+Metrics of held-out queries are not sums: the agent ranks these queries at each checkpoint.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from ...agents.agent import UnsuitedError
 from ...core.checks import as_array, check_choice, check_labels, short_repr
 from ...core.errors import FAILURES
 from ...core.kernels import clock, entry, kernel
+from ...core.modules import object_of
 from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.any_env import user_model_of
@@ -39,7 +41,7 @@ COLUMNS = {*FACTS, *TOTALS, *HOW_PLAYED, "unit", "over"}
 
 
 class Metric(NamedTuple):
-    """The definition of an additional metric, for an entry in `METRICS`.
+    """The definition of an additional metric.
 
     Attributes:
         description: a line about the metric, which ``clickgym list`` prints.
@@ -235,15 +237,19 @@ METRICS: dict[str, Metric] = {
         is_share=True,
     ),
 }
-"""The metrics by name. `metric_of` also accepts names with another number, such as ndcg@3."""
+"""The metrics by name. `metric_of` also accepts names with another number, such as ndcg@3, and
+names of users' own metrics, such as ``my_module:my_metric``.
+"""
 
 
 def metric_of(name: str) -> Metric:
-    """Return the metric with a given name.
+    """Return the metric with a given name. For ``module:name``, import the module.
 
     Raises:
-        ValueError: there is no metric with this name.
+        ValueError, ImportError: there is no metric with this name.
     """
+    if is_own(name):
+        return _own_metric(name)
     family, at, k = name.partition("@")
     if not at or family not in AT_K:
         return METRICS[check_choice("metric", name, METRICS)]
@@ -253,11 +259,28 @@ def metric_of(name: str) -> Metric:
     return AT_K[family](int(k))
 
 
+def is_own(name: str) -> bool:
+    """Return whether a metric's name is that of a `Metric` in a user's module."""
+    return ":" in name and name not in METRICS
+
+
+def _own_metric(name: str) -> Metric:
+    metric = object_of("metric", name)
+    if not isinstance(metric, Metric) or not inspect.isfunction(metric.kernel):
+        raise ValueError(
+            f"metric {name!r} is {short_repr(metric)}; expected a clickgym.runner.Metric with a "
+            "kernel"
+        )
+    return metric._replace(kernel=kernel(metric.kernel))
+
+
 def _metric_of_results(name: str) -> Metric | None:
     """Return the metric behind a column of results, or None if the column is not a known metric.
 
     Regret and reward are not metrics, and a metric is unknown if its module was not imported.
     """
+    if is_own(name) and name.partition(":")[0] not in sys.modules:
+        return None
     try:
         return metric_of(name)
     except ValueError:
@@ -321,7 +344,8 @@ class Metrics:
         seconds: the time spent on ranking held-out queries, in seconds.
 
     Raises:
-        ValueError: a name is unknown, is given twice, or is the name of a column of results.
+        ValueError, ImportError: a name is unknown, is given twice, or is the name of a column of
+            results.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:

@@ -65,7 +65,8 @@ def run(
         engine: ``"compiled"``; ``"python"``, which calls ``env.step`` for each session; or
             ``"auto"``, which uses the compiled engine if possible. Both engines give exactly the
             same lists, clicks and regret. A `Learner` accepts only ``"auto"``.
-        metrics: the names of additional metrics from `clickgym.runner.METRICS`; by default, none. A
+        metrics: the names of additional metrics: of `clickgym.runner.METRICS`, or
+            ``"my_module:my_metric"`` for your own `clickgym.runner.Metric`; by default, none. A
             metric that requires a single best list or production list raises an error if the
             candidates or the users' states change.
 
