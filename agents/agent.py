@@ -204,6 +204,56 @@ class Agent(BaseAgent, ABC):
         the last list, so do not use its value as a bootstrap target.
         """
 
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[NDArray[np.int64], None]:
+        """Choose lists with `rank`, without learning from the clicks on them.
+
+        The signature is that of the models of stable-baselines3, so ``evaluate_policy(agent, env)``
+        plays an agent as it stands. The agent explores as in `rank`, so its random generator
+        advances, and some agents count their own lists. If the agent is to go on learning as if
+        nothing had happened, evaluate ``copy.deepcopy(agent)``.
+
+        Args:
+            observation: an observation of the environment, or the observations of n parallel
+                environments: arrays with a first axis of length n.
+            state: unused, because the agent itself remembers its user.
+            episode_start: whether the observation is the first one of an episode; ``(n,)`` for
+                parallel environments. The agent then forgets its user, as in `leave`. By default,
+                no episode starts.
+            deterministic: unused, because exploration is a part of the agent.
+
+        Returns:
+            The list ``(K,)``, or the lists ``(n, K)`` for parallel environments; and None, because
+            there is no hidden state.
+
+        Raises:
+            ValueError: there are several parallel environments, but the agent remembers its user,
+                because its class defines `leave`.
+        """
+        is_mapping = isinstance(observation, Mapping)
+        clicks: Any = observation.get("clicks") if is_mapping else observation
+        is_vector = np.ndim(clicks) == 2
+        if is_vector and len(clicks) > 1 and type(self).leave is not Agent.leave:
+            raise ValueError(
+                f"{type(self).__name__} remembers its user, so it can play only one environment at "
+                f"a time, not {len(clicks)} in parallel"
+            )
+        if episode_start is not None and np.any(episode_start):
+            self.leave()
+        if not is_vector:
+            return np.asarray(self.rank(observation), np.int64), None
+        rows: Any = observation
+        if is_mapping:
+            rows = [
+                {key: values[i] for key, values in observation.items()} for i in range(len(clicks))
+            ]
+        return np.array([self.rank(row) for row in rows], np.int64), None
+
     def __repr__(self) -> str:
         sizes = {name: getattr(self, name, None) for name in ("n_items", "n_positions")}
         return as_call(self, **sizes)
