@@ -23,7 +23,7 @@ WORLDS = {
 }
 EDGES = [
     (name, key, value)
-    for name, agent in CONTEXTUAL_AGENTS.items()
+    for name, agent in {**CLICK_AGENTS, **CONTEXTUAL_AGENTS}.items()
     for key in inspect.signature(agent).parameters
     for value in edges_of(name, key)
 ]
@@ -38,5 +38,6 @@ def test_worlds(name, world):
 
 @pytest.mark.parametrize(("name", "key", "value"), EDGES)
 def test_hyperparameters(name, key, value):
-    agent = CONTEXTUAL_AGENTS[name](5, 3, n_features=2, seed=0, **{key: value})
-    follow(agent, reference_of(agent), MODELS["PBM"], 200, n_features=2)
+    agent = make(name, MODELS["PBM"], **{key: value})
+    n_features = getattr(agent, "n_features", 0)
+    follow(agent, reference_of(agent), MODELS["PBM"], 200, n_features=n_features)

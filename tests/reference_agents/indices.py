@@ -144,6 +144,8 @@ class VarianceReference(WithIndices):
     a Bernoulli distribution.
     """
 
+    edges = {"variance": (2.0, 0.0), "bias": (0.1, 0.0)}
+
     def __init__(
         self, n_items: int, n_positions: int, variance: float, bias: float, feedback: str
     ) -> None:
