@@ -84,10 +84,6 @@ class ClickModel(UserModel, abstract=True):
         n_positions: K, the length of a list.
     """
 
-    short: ClassVar[str]
-    """The short name, such as ``"PBM"``, which appears in environment ids, instance files and
-    commands.
-    """
     title: ClassVar[str]
     """The click model's name in words, such as ``"position-based model"``."""
     default_instance: ClassVar[str | None] = None
@@ -453,7 +449,7 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
     model. Errors call the argument ``name``.
     """
     users = user_model_from(name, model)
-    if not hasattr(users, "short"):
+    if not users.short:
         raise ValueError(
             f"{name} is a {users.name()}; expected a click model whose parameters stay the same in "
             "all sessions"

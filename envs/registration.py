@@ -4,7 +4,6 @@ for yours.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeGuard
@@ -145,21 +144,25 @@ def without_own_wrappers(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any
 
 
 @contextmanager
-def endless(env: gymnasium.Env[Any, Any]) -> Iterator[None]:
-    """Context manager that suspends the time limit with which an environment's id was registered;
-    any other time limit stays in force.
+def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
+    """Context manager that yields an environment without the time limit with which its id was
+    registered; any other time limit stays in force. Wrappers around this limit step what is below
+    it until the context ends.
     """
+    outer: Any = None
     layer: Any = env
     while isinstance(layer, gymnasium.Wrapper) and not is_limit_of_id(layer):
-        layer = layer.env
+        outer, layer = layer, layer.env
     if not is_limit_of_id(layer):
-        yield
-        return
-    limit, layer._max_episode_steps = layer._max_episode_steps, sys.maxsize
-    try:
-        yield
-    finally:
-        layer._max_episode_steps = limit
+        yield env
+    elif outer is None:
+        yield layer.env
+    else:
+        outer.env = layer.env
+        try:
+            yield env
+        finally:
+            outer.env = layer
 
 
 def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
@@ -174,6 +177,6 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
 
 
 for _id, _users in USERS.items():
-    if hasattr(_users, "short"):  # restore the table's order, which imports changed
-        CLICK_MODELS[_users.name()] = CLICK_MODELS.pop(_users.name())
+    if _users.short:  # the order of the table, which is not that of the imports
+        CLICK_MODELS[_users.short] = CLICK_MODELS.pop(_users.short)
     register_click_model(_id, _users)

@@ -141,7 +141,7 @@ def forms_of(model: Any) -> tuple[str, ...]:
     Only click models have environments with a prefix. ``"Contextual"`` requires that the click
     model has an attraction, and ``"Queries"`` requires that it has parameters.
     """
-    if not hasattr(model, "short"):
+    if not model.short:
         return ("",)
     needs = {"Contextual": "attraction" in model.shapes, "Queries": bool(model.shapes)}
     return tuple(form for form in FORMS if needs.get(form, True))

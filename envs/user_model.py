@@ -33,6 +33,11 @@ class UserModel(ABC):
     rewards: tuple[str, ...] = ("clicks",)
     starts: Sequence[int] = (0,)
     default_reward: str = "clicks"
+    short: ClassVar[str] = ""
+    """The short name of a click model, such as ``"PBM"``, which appears in environment ids,
+    instance files and commands. Empty for all other users: only click models with a short name get
+    environments that change, have features or have queries, and can be parts of other users.
+    """
     title: ClassVar[str] = "simulated users"
     """The name of these users in words, such as ``"position-based model"``."""
     behaviour: ClassVar[str] = ""
@@ -75,7 +80,7 @@ class UserModel(ABC):
     @classmethod
     def name(cls) -> str:
         """Return the name of these users in files: the short name, or otherwise the class name."""
-        return getattr(cls, "short", cls.__name__)
+        return cls.short or cls.__name__
 
     @classmethod
     def about(cls) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import clickgym
+from clickgym.agents import Random
 from clickgym.envs import ENVIRONMENTS
 from tests.helpers.pairs import AGENT_OF, model_of
 
@@ -26,6 +27,15 @@ RUNS = (STATIONARY, "compiled"), (STATIONARY, "python"), (CHANGING, "compiled")
 def state_of(env):
     """The state of an environment's random generator."""
     return env.unwrapped.np_random.bit_generator.state
+
+
+class CountsUsers(Random):
+    """An agent that counts its users. The first user comes before the first session."""
+
+    n_users = 0
+
+    def leave(self):
+        self.n_users += 1
 
 
 def first_list(env):
@@ -111,9 +121,15 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
     assert isinstance(env, gym.wrappers.TimeLimit)
 
 
-def test_after_a_run_the_limit_of_the_id_holds_again():
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_after_a_run_the_limit_of_the_id_holds_again(wrapped):
+    """The run itself is longer than the limit, which may be inside another wrapper."""
     env = gym.make(STATIONARY)
-    clickgym.run("Random", env, 5, seed=0, engine="python")
+    if wrapped:
+        env = gym.wrappers.RecordEpisodeStatistics(env)
+    agent = clickgym.make_agent(CountsUsers, env, seed=0)
+    clickgym.run(agent, env, env.spec.max_episode_steps + 5, seed=0)
+    assert agent.n_users == 1
     env.reset()
     steps = [env.step(first_list(env))[3] for _ in range(env.spec.max_episode_steps)]
     assert steps.index(True) == len(steps) - 1

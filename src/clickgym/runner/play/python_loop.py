@@ -111,14 +111,14 @@ def play_python(run: Run) -> float:
     agent, env, meter, metrics = run.agent, run.env, run.meter, run.metrics
     n_items, n_positions, *_ = sizes_of(env)
     click_env = click_env_of(env)
-    step: Step = partial(unchecked_step, env)
-    if click_env is not without_own_wrappers(env):
-        step = checked_step(env)
     start = clock()
     last_report, next_report = meter.step, start + CHUNK
     agent.leave()
     # The step limit of a registered id would make users with memory leave after 1000 sessions.
-    with endless(env):
+    with endless(env) as env:
+        step: Step = partial(unchecked_step, env)
+        if click_env is not without_own_wrappers(env):
+            step = checked_step(env)
         observation = _copy_observation(run.observation, click_env)
         while meter.step < meter.horizon:
             try:
