@@ -4,7 +4,10 @@ behind it have the same label.
 
 import importlib
 import sys
+import threading
 import warnings
+from functools import partial
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -12,10 +15,16 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
+from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, FrozenPolicy, Random, TopRank
 from clickgym.core.specs import parse_spec
-from clickgym.envs import PiecewiseStationaryModel, PositionBasedModel, load_instance
-from clickgym.runner.make import by_label, resolve_agent, spec_of, split_label
+from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel, load_instance
+from clickgym.runner.make import (
+    by_label,
+    make_resolved_agent,
+    resolve_agent,
+    spec_of,
+    split_label,
+)
 from tests.helpers.programs import output
 from tests.helpers.slow import slow
 
@@ -257,6 +266,67 @@ def test_an_agent_may_change_the_list_that_it_gets():
     assert env.unwrapped.initial_ranking.tolist() == before
     given = clickgym.make_agent("PDGD:feature_scale=2.0", gym.make("ContextualPBMRank-v0"))
     assert given.hyperparameters["feature_scale"] == 2.0
+
+
+class Writes(Random):
+    """An agent that writes into its arguments, and stops if an earlier run has written there."""
+
+    def __init__(self, n_items, n_positions, *, array, rng, notes, lock=None, seed=None):
+        super().__init__(n_items, n_positions, seed=rng)
+        assert not notes, "written by another run"
+        notes["array"] = array
+        array += 1
+
+
+def written():
+    return {"array": np.zeros(2), "rng": np.random.default_rng(5), "notes": {}}
+
+
+def half_as_attractive(array):
+    assert array.max() == 1, "written by another run"
+    array /= 2
+    return ClickEnv(PositionBasedModel(array, [1.0]))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_each_run_of_a_sweep_finds_its_arguments_unchanged(n_jobs):
+    """The arguments may also be bound to the class or to the function of an environment."""
+    agents = {"passed": (Writes, written()), "bound": partial(Writes, **written())}
+    attraction = np.array([1.0, 0.5, 0.2])
+    envs = {
+        "passed": (half_as_attractive, {"array": attraction}),
+        "bound": partial(half_as_attractive, attraction),
+    }
+    frame = clickgym.sweep(envs, agents, 50, 2, n_jobs=n_jobs).frame.filter(step=50)
+    assert frame.height == 8
+    assert frame["regret"].n_unique() == 1  # the same lists, because rng starts again
+    assert attraction.max() == 1
+    assert not agents["passed"][1]["notes"]
+
+
+def test_arguments_that_cannot_be_copied_are_named_and_shared():
+    """A trained model is shared on purpose, without a warning."""
+    agent = Writes, {**written(), "lock": threading.Lock()}
+    with pytest.warns(UserWarning, match="^mine: all runs share lock, which cannot be copied; "):
+        clickgym.sweep(["PBMRank-v0"], {"mine": agent}, 50, 2, n_jobs=1)
+    env = gym.make("PBMRank-v0")
+    model = SimpleNamespace(predict=print, action_space=env.action_space)
+    for copies in (False, True):
+        frozen = make_resolved_agent(
+            (FrozenPolicy, {"model": model}), env, 50, 0, copies_arguments=copies
+        )
+        assert frozen.model is model
+
+
+def test_one_agent_gets_the_objects_that_are_passed():
+    for make in (
+        lambda agent: clickgym.make_agent(agent, gym.make("PBMRank-v0")),
+        lambda agent: clickgym.run(agent, "PBMRank-v0", 50, seed=0),
+    ):
+        arguments = written()
+        make((Writes, arguments))
+        assert arguments["notes"]["array"] is arguments["array"]
+        assert arguments["array"].tolist() == [1, 1]
 
 
 def test_the_working_folder_hides_no_module_of_python(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import operator
 import sys
@@ -11,10 +12,9 @@ from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import AGENTS
+from ..agents import AGENTS, FrozenPolicy
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
 from ..agents.rl.learner import RL_LIBRARIES, adopt
 from ..core.checks import (
@@ -238,7 +238,9 @@ def _find_spec(env_id: str) -> EnvSpec:
     )
 
 
-def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
+def make_env(
+    env: EnvLike | gym.Env, instance: Any = None, *, copies_arguments: bool = False
+) -> gym.Env:
     """Create an environment from an id or a click model.
 
     Args:
@@ -248,6 +250,8 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
             as a click model. An environment object is returned unchanged.
         instance: the name of an instance, a file, or an `Instance` object; by default, the default
             instance of the id.
+        copies_arguments: whether the environment gets the arguments that `own_copies` returns, as
+            in a sweep.
 
     Raises:
         ValueError, TypeError: the id is unknown, or an argument is invalid.
@@ -268,6 +272,8 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
         arguments = {**arguments, "instance": instance}
     if isinstance(maker, UserModel):
         return ClickEnv(maker, **arguments)
+    if copies_arguments:
+        maker, arguments, _ = own_copies(maker, arguments)
     if isinstance(maker, EnvSpec):
         try:
             with _naming_errors(f"environment {maker.id}", SessionError):
@@ -278,6 +284,36 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
         result = maker(**arguments)
     check_kind(f"the environment from {short_repr(maker)}", result, gym.Env, AN_ENV)
     return result
+
+
+def own_copies(maker: Any, arguments: Arguments) -> tuple[Any, Arguments, list[str]]:
+    """Return deep copies of what creates an agent or environment and of the arguments, because an
+    agent or environment of a sweep may write into an array or draw from a generator that the next
+    run must find unchanged.
+
+    Classes and functions are not copied, nor is what does not change: the arguments of clickgym's
+    own environments, and the trained model of a `FrozenPolicy`, which may hold a large replay
+    buffer.
+
+    Returns:
+        The copies, and the names of the arguments that cannot be copied, such as locks, which all
+        runs share. The name of ``maker`` is among them if it cannot be copied itself.
+    """
+    is_trained = maker is FrozenPolicy and hasattr(arguments.get("model"), "predict")
+    is_own = isinstance(maker, EnvSpec) and maker.id in ENVIRONMENTS
+    if is_trained or is_own or isinstance(maker, UserModel):
+        return maker, arguments, []
+    shared: list[str] = []
+
+    def own_copy(name: str, value: Any) -> Any:
+        try:
+            return copy.deepcopy(value)
+        except FAILURES:
+            shared.append(name)
+            return value
+
+    copies = {name: own_copy(name, value) for name, value in arguments.items()}
+    return own_copy(maker_name(maker), maker), copies, shared
 
 
 @contextmanager
@@ -446,7 +482,26 @@ def make_agent(
     """
     check_kind("env", env, gym.Env, AN_ENV)
     maker, arguments = resolve_agent(agent)
-    arguments = {**arguments, **hyperparameters}
+    return make_resolved_agent((maker, {**arguments, **hyperparameters}), env, horizon, seed)
+
+
+def make_resolved_agent(
+    agent: ResolvedAgent,
+    env: gym.Env,
+    horizon: int | None,
+    seed: Seed,
+    *,
+    copies_arguments: bool = False,
+) -> BaseAgent:
+    """Create an agent from its class or function, as `make_agent` does.
+
+    Args:
+        agent: the agent, as returned by `resolve_agent`.
+        env, horizon, seed: as for `make_agent`.
+        copies_arguments: whether the agent gets the arguments that `own_copies` returns, as in a
+            sweep.
+    """
+    maker, arguments = agent
     name = maker_name(maker)
     for key in arguments:
         if key in SET_BY_THE_RUN:
@@ -454,10 +509,9 @@ def make_agent(
         if not accepts(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown_message("hyper-parameter", key, names))
-    filled_in = {  # copies, because an agent may write into its arguments
-        key: value.copy() if isinstance(value, np.ndarray) else value
-        for key, value in _filled_in(maker, arguments, env, horizon).items()
-    }
+    filled_in = copy.deepcopy(_filled_in(maker, arguments, env, horizon))
+    if copies_arguments:
+        maker, arguments, _ = own_copies(maker, arguments)
     with _naming_errors(f"agent {name}", AgentError):
         result: Any = maker(**filled_in, **arguments, seed=seed)
     if not isinstance(result, BaseAgent):

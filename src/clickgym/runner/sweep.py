@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
@@ -32,8 +33,9 @@ from .make import (
     ResolvedEnv,
     all_instances,
     by_label,
-    make_agent,
     make_env,
+    make_resolved_agent,
+    own_copies,
     resolve_agent,
     resolve_env,
 )
@@ -89,7 +91,9 @@ def sweep(
 
     All agents have the same users: the seed of a run depends only on ``seed``, the instance and the
     run's number. Results do not depend on the order of runs, on ``n_jobs`` or on the engine. To
-    repeat a single run, pass the ``seed`` in its rows to `clickgym.run`.
+    repeat a single run, pass the ``seed`` in its rows to `clickgym.run`. Each run gets its own
+    copies of the arguments of its agent and its environment, except of a trained model in
+    `FrozenPolicy`; a warning names arguments that cannot be copied.
 
     If you pass ``out``, each run is saved as soon as it is finished (short compiled runs are saved
     together, about every 20,000 sessions). A folder contains one sweep. If you repeat a call, only
@@ -261,13 +265,14 @@ def _make_plans(
     """
     resolved_envs = {label: resolve_env(env) for label, env in envs.items()}
     resolved_agents = {label: resolve_agent(agent) for label, agent in agents.items()}
+    _warn_of_shared_arguments(resolved_envs | resolved_agents)
     plans: list[Plan] = []
     pairs = set[tuple[str, str]]()
     errors: dict[str, UnsuitedError] = {}
     for (env_label, resolved_env), instance in product(
         resolved_envs.items(), all_instances(instances)
     ):
-        env = make_env(resolved_env, instance)
+        env = make_env(resolved_env, instance, copies_arguments=True)
         sizes_of(env)  # an error here comes from the environment, not from an agent
         Metrics(metrics).check_env(env.unwrapped)
         check_episode(env, horizon, env_label)
@@ -304,6 +309,23 @@ def _make_plans(
     return plans
 
 
+def _warn_of_shared_arguments(resolved: Mapping[str, tuple[Any, dict[str, Any]]]) -> None:
+    """Warn if an argument of an agent or environment cannot be copied for each run.
+
+    Args:
+        resolved: agents and environments by label, as returned by `resolve_agent` and
+            `resolve_env`.
+    """
+    for label, (maker, arguments) in resolved.items():
+        *_, shared = own_copies(maker, arguments)
+        if shared:
+            warnings.warn(
+                f"{label}: all runs share {', '.join(shared)}, which cannot be copied; a run may "
+                "find what another run has changed there",
+                stacklevel=4,
+            )
+
+
 def _engine_of(
     resolved_agent: ResolvedAgent,
     env: Any,
@@ -314,7 +336,7 @@ def _engine_of(
 ) -> str:
     """Return the engine that runs an agent in an environment. Errors name the agent's label."""
     try:
-        agent = make_agent(resolved_agent, env, horizon=horizon, seed=0)
+        agent = make_resolved_agent(resolved_agent, env, horizon, 0, copies_arguments=True)
         engine_name = engine_of(agent, env, engine)
         Metrics(metrics).check_agent(agent)
     except ValueError as error:
@@ -490,12 +512,13 @@ def play_runs(
         on_chunk: a function that is called from time to time with the number of sessions since its
             last call; by default, none.
     """
-    env, steps = make_env(plan.env, plan.instance), np.array(config.checkpoints)
+    env = make_env(plan.env, plan.instance, copies_arguments=True)
+    steps = np.array(config.checkpoints)
     env_label, instance, agent_label = plan.cell[:3]
     runs = FinishedRuns()
     for number in numbers:
         seed = run_seed(config.seed, instance, number, plan.n_queries)
-        agent = make_agent(plan.agent, env, horizon=config.horizon, seed=seed)
+        agent = make_resolved_agent(plan.agent, env, config.horizon, seed, copies_arguments=True)
         result = play_run(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
         runs[env_label, instance, agent_label, number] = replace(
             result, env=env_label, instance=instance, agent=agent_label, seed=seed
