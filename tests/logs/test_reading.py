@@ -137,6 +137,30 @@ def test_a_frame_with_other_names_and_types():
         read_log(pl.DataFrame(columns), columns=names)
 
 
+WHOLE = pl.DataFrame(
+    {"session": [7, 7], "query": [5, 5], "position": [1, 2], "item": [20, -3], "clicked": [0, 1]}
+)
+
+
+@pytest.mark.parametrize("type_", [pl.Float64, pl.Float32, pl.Decimal(9, 2), pl.String])
+def test_whole_floats_and_integers_are_the_same_labels(tmp_path, type_):
+    """Other labels keep their text: 7.0 among texts, such as the numbers of versions."""
+    labels = pl.col("session", "query", "item")
+    floats = WHOLE.with_columns(labels.cast(pl.Float64)).with_columns(labels.cast(type_))
+    WHOLE.with_columns(session=8).write_parquet(tmp_path / "a.parquet")
+    floats.write_parquet(tmp_path / "b.parquet")
+    floats.with_columns(session=9).write_csv(tmp_path / "c.csv")
+    log = read_log(f"{tmp_path}/*")
+    assert rows(log) == [("5", ["20", "-3"], [0, 1])] * 3
+    half = WHOLE.with_columns(item=pl.Series([20.0, 0.5]))
+    assert read_log(half).item_labels == ("20", "0.5")
+    versions = WHOLE.with_columns(item=pl.Series(["7.0", "7"]))
+    assert read_log(versions).item_labels == ("7.0", "7")
+    unknown = WHOLE.with_columns(item=pl.Series([20.0, float("nan")]))
+    with pytest.raises(ValueError, match="row 2 has nan in the column item; expected a label"):
+        read_log(unknown)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -255,7 +255,7 @@ def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
     """
     values = pl.col(column)
     if ROLES[role] == "a label":
-        return values.cast(pl.String)
+        return _labels(values, type_)
     if not (type_.is_numeric() or type_ == pl.Boolean):
         values = values.cast(pl.String)
         if role == "clicked":
@@ -263,6 +263,20 @@ def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
     number = values.cast(pl.Float64, strict=False)
     is_right = number.is_in([0.0, 1.0]) if role == "clicked" else number.is_finite()
     return pl.when(is_right).then(number)
+
+
+def _labels(values: pl.Expr, type_: pl.DataType) -> pl.Expr:
+    """Return an expression for a column of labels as text. Whole floats become integers, because
+    pandas turns a column of integers into floats if an entry is missing. In a column of text, all
+    entries must be whole floats, such as ``7.0``.
+    """
+    text = values.cast(pl.String)
+    if type_.is_float():
+        number = values.cast(pl.Int64, strict=False)
+        text = pl.when(values.is_finite()).then(text)
+        return pl.when(number == values).then(number.cast(pl.String)).otherwise(text)
+    are_floats = text.str.contains(r"^-?\d+\.0+$").all()
+    return pl.when(are_floats).then(text.str.replace(r"\.0+$", "")).otherwise(text)
 
 
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
