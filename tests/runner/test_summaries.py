@@ -157,13 +157,19 @@ def test_loops_of_ones_own_are_rows_without_differences(over):
 
 
 def test_p_of_equal_values_and_of_two_units_is_unknown():
+    """Values that differ only by rounding count as equal, in figures, too."""
     regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6], "c": [9, 3, 8, 5], "same": [1, 2, 3, 4]}
-    table = clickgym.Results.of_rows(frame_of(regrets)).table()
+    regrets["rounded"] = [value + 2e-13 for value in (1, 2, 3, 4)]
+    results = clickgym.Results.of_rows(frame_of(regrets))
+    lines = {line.get_label(): line for line in results.plot(reference="a").axes[0].lines}
+    assert not lines["rounded"].get_ydata().any()
+    table = results.table()
     assert set(table["reference"]) == {"a"}
-    assert table.filter(polars.col("p").is_null())["agent"].to_list() == ["a", "same"]
+    assert table.filter(polars.col("p").is_null())["agent"].to_list() == ["a", "same", "rounded"]
+    assert table["difference"].to_list()[:3] == [None, 0, 0]
     two = {name: values[:2] for name, values in regrets.items()}
     table = clickgym.Results.of_rows(frame_of(two)).table()
-    assert table["p"].null_count() == 4
+    assert table["p"].null_count() == 5
     assert table["difference_ci95"].null_count() == 1
     with pytest.raises(ValueError, match="unknown reference 'd'"):
         clickgym.Results.of_rows(frame_of(two)).table("d")

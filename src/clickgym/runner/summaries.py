@@ -40,6 +40,11 @@ trained on its own streams of users, or because its seed is unknown. False for r
 loop.
 """
 
+ROUNDING = 1e-12
+"""The largest difference per session that counts as a rounding error. The regret of a session is a
+difference of two sums of at most a few dozen probabilities, each exact to 1e-16.
+"""
+
 
 def metrics_of(rows: polars.DataFrame) -> list[str]:
     """Return the names of the additional metrics in the rows of results."""
@@ -115,15 +120,23 @@ def unit_means(
 
 
 def differences(
-    units: polars.DataFrame, reference: str, by: Sequence[str], measures: Sequence[str]
+    units: polars.DataFrame,
+    reference: str,
+    by: Sequence[str],
+    measures: Sequence[str],
+    n_sessions: int | polars.Expr,
 ) -> polars.DataFrame:
     """Subtract the unit means of the reference agent from the unit means of every other agent.
+
+    Differences that are rounding errors become 0, so that lists that are equally good give no
+    p-value.
 
     Args:
         units: rows that `unit_means` returned.
         reference: the name of the reference agent.
         by: the names of the columns that identify a group; ``agent`` must be one of them.
         measures: the names of the columns to subtract.
+        n_sessions: how many sessions are added up in each value.
 
     Returns:
         Rows like those in ``units``, one for each unit that an agent shares with the reference.
@@ -134,6 +147,11 @@ def differences(
         of_reference, on=keys, suffix=" of reference", maintain_order="left"
     )
     gaps = pairs.with_columns(col(name) - col(f"{name} of reference") for name in measures)
+    least = ROUNDING * n_sessions
+    gaps = gaps.with_columns(
+        polars.when(col(name).abs() <= least).then(0.0).otherwise(name).alias(name)
+        for name in measures
+    )
     return gaps.select(units.columns)
 
 
@@ -369,7 +387,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     measures = ["regret", "reward", *metrics]
     loss = polars.coalesce("regret", -col("reward"))  # known for all agents in an env or for none
     units = unit_means(last, by, measures)
-    gaps = differences(units, reference, by, measures).with_columns(
+    gaps = differences(units, reference, by, measures, last["step"][0]).with_columns(
         gap=polars.coalesce("regret", "reward")
     )
     run_columns = last.group_by(by).agg(

@@ -259,7 +259,8 @@ def curves_of(rows: polars.DataFrame, measure: str, options: PlotOptions) -> pol
     by = ["env", "agent", "step"]
     units = unit_means(rows, by, measures)
     if options.reference is not None:
-        units = differences(units, options.reference, by, measures)
+        n_sessions = col("step") if measure == "regret" else 1
+        units = differences(units, options.reference, by, measures, n_sessions)
     return intervals(units, by, measures)
 
 
