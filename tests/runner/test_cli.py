@@ -9,12 +9,14 @@ import sys
 import time
 
 import pytest
+from rich.console import Console
 
 import clickgym
 from clickgym.agents import AGENTS
 from clickgym.cli import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.commands.run import run
+from clickgym.runner.console import Column, print_table
 from clickgym.runner.play.metrics import METRICS
 
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
@@ -183,3 +185,14 @@ def test_no_name_and_no_number_is_cut(printed, tmp_path):
             out = printed(words, width)
             assert "…" not in out
             assert width or numbers <= set(out.split())
+
+
+@pytest.mark.parametrize(("width", "n_blocks"), [(80, 1), (40, 2), (30, 3)])
+def test_a_table_wider_than_the_terminal_goes_on_below(width, n_blocks, capsys):
+    """No number is broken, and each block begins with the name of the agent."""
+    numbers = ["16,710 ± 4,186", "-11,437 ± 7,409", "0.9560", "291 ns"]
+    columns = [Column("agent"), *(Column(name, align_right=True) for name in "abcd")]
+    print_table(Console(width=width), columns, [["TopRank", *numbers]])
+    out = capsys.readouterr().out
+    assert all(number in out for number in numbers)
+    assert out.count("agent") == out.count("TopRank") == n_blocks

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+PADDING = 2
+"""The number of spaces between two columns of a table."""
 
 
 def output_console() -> Console:
@@ -63,7 +67,8 @@ def print_table(
     title: str = "",
     headings: bool = True,
 ) -> None:
-    """Print a table, and wrap its cells if the table is wider than the console.
+    """Print a table. Columns that do not fit into the console are printed in further blocks below,
+    each of which begins with the first column, so no number is broken.
 
     Args:
         console: the console on which the table is printed.
@@ -74,10 +79,34 @@ def print_table(
     """
     if title:
         print_text(console, title, "bold")
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=headings)
-    for name, align_right in columns:
-        table.add_column(name, justify="right" if align_right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    if table.row_count:
+    lines = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    for block in _blocks(columns, lines, console.width) if lines else []:
+        table = Table(box=None, padding=(0, PADDING, 0, 0), pad_edge=False, show_header=headings)
+        for k in block:
+            name, align_right = columns[k]
+            justify: Any = "right" if align_right else "left"
+            table.add_column(name, justify=justify, overflow="fold", no_wrap=align_right)
+        for line in lines:
+            table.add_row(*(line[k] for k in block))
         console.print(table)
+
+
+def _blocks(
+    columns: Sequence[Column], lines: Sequence[Sequence[Text]], width: int
+) -> list[list[int]]:
+    """Divide the columns of a table into blocks that fit into a width, and return the numbers of
+    the columns in each block. The first column is in every block. Right-aligned columns keep their
+    width; in all other columns, lines may be broken between words.
+    """
+    needed = []
+    for k, (name, align_right) in enumerate(columns):
+        texts = [name, *(line[k].plain for line in lines)]
+        unbroken = texts if align_right else " ".join(texts).split()
+        needed.append(max(map(cell_len, unbroken), default=0) + PADDING)
+    blocks = [[0]]
+    for k in range(1, len(columns)):
+        wide = sum(needed[other] for other in (*blocks[-1], k)) - PADDING > width
+        if wide and len(blocks[-1]) > 1:
+            blocks.append([0])
+        blocks[-1].append(k)
+    return blocks
