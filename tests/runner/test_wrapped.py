@@ -134,31 +134,42 @@ class Learner(clickgym.agents.Fixed):
         self.shown = [*getattr(self, "shown", []), clicks.tolist()]
 
 
-@pytest.mark.parametrize("wrapper", [OnlyLast, lambda env: DelayObservation(env, 1)])
-def test_wrappers_that_change_clicks(wrapper):
+def test_a_wrapper_that_changes_clicks():
     """Agents, logs and metrics all use the clicks that the wrapper shows. Regret depends only on
     the lists.
     """
     agents = [Learner(4, 2, ranking=BEST) for _ in range(2)]
-    env = users()
     plain, changed = (
         clickgym.run(agent, layers, 200, seed=1, engine="python", metrics=["any_click"])
-        for agent, layers in zip(agents, (env, wrapper(users())), strict=True)
+        for agent, layers in zip(agents, (users(), OnlyLast(users())), strict=True)
     )
     true, shown = (np.array(agent.shown) for agent in agents)
-    expected = np.vstack([[[0, 0]], true[:-1]])  # one session late
-    if wrapper is OnlyLast:
-        expected = true * np.column_stack([1 - true[:, 1], [1] * 200])
     assert not np.array_equal(shown, true)
-    np.testing.assert_array_equal(shown, expected)
+    np.testing.assert_array_equal(shown, true * np.column_stack([1 - true[:, 1], [1] * 200]))
     np.testing.assert_array_equal(changed.regret, plain.regret)
     assert changed.clicks[-1] == shown.sum() != plain.clicks[-1]
     assert changed.metrics["any_click"][-1] == shown.any(axis=1).sum()
-    recorded = clickgym.RecordRegret(wrapper(users()))
+    recorded = clickgym.RecordRegret(OnlyLast(users()))
     clickgym.run(best(), recorded, 200, seed=1)
     assert recorded.meter.clicks[-1] == shown.sum()
-    log = clickgym.logs.record(agents[0], wrapper(users()), 200, seed=1)
+    log = clickgym.logs.record(agents[0], OnlyLast(users()), 200, seed=1)
     np.testing.assert_array_equal(log.clicks, shown)
+
+
+def test_a_wrapper_that_delays_clicks_is_refused():
+    """The error comes before the first session, whatever is around the wrapper."""
+
+    def late():
+        return clickgym.RecordRegret(DelayObservation(users(), 1))
+
+    for name, call in {
+        "PBMRank-v0": lambda: clickgym.run(best(), late(), 100, seed=0),
+        "mine": lambda: clickgym.sweep({"mine": late}, ["Random"], 100, 2),
+    }.items():
+        with pytest.raises(ValueError, match=rf"^{name} has the wrapper DelayObservation, which"):
+            call()
+    with pytest.raises(ValueError, match="DelayObservation"):
+        clickgym.logs.record(best(), late(), 100, seed=0)
 
 
 class FourTimes(gym.Wrapper):

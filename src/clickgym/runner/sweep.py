@@ -42,7 +42,14 @@ from .make import (
 from .meaning import meaning_of
 from .play.loop import OnChunk
 from .play.metrics import Metrics, is_own
-from .play.play_run import Engine, check_episode, engine_of, play_run, warn_of_features
+from .play.play_run import (
+    Engine,
+    check_episode,
+    check_wrappers,
+    engine_of,
+    play_run,
+    warn_of_features,
+)
 from .results import Results
 from .store import (
     Cell,
@@ -275,6 +282,7 @@ def _make_plans(
         env = make_env(resolved_env, instance, copies_arguments=True)
         sizes_of(env)  # an error here comes from the environment, not from an agent
         Metrics(metrics).check_env(env.unwrapped)
+        check_wrappers(env, env_label)
         check_episode(env, horizon, env_label)
         pair = env_label, getattr(env.unwrapped, "instance", "custom")
         if pair in pairs:

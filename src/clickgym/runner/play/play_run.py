@@ -9,6 +9,7 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict
+from gymnasium.wrappers import DelayObservation
 from numpy.typing import ArrayLike, NDArray
 
 from ...agents import CompiledAgent, FrozenPolicy, Random
@@ -103,6 +104,7 @@ def run(
         if not isinstance(agent, BaseAgent):
             agent = make_agent(agent, env, horizon=horizon, seed=seed)
         engine_name = engine_of(agent, env, engine)
+        check_wrappers(env)
         check_episode(env, horizon)
         warn_of_features(agent, env)
         result = play_run(agent, env, engine_name, steps, run_metrics, seed)
@@ -150,6 +152,27 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
                 f"{expected}; build the agent with clickgym.make_agent(..., env)"
             )
     return engine_name
+
+
+def check_wrappers(env: gym.Env, name: str = "") -> None:
+    """Check that no wrapper of an environment delays clicks.
+
+    Args:
+        env: the environment.
+        name: the environment's name in messages; by default, its own name.
+
+    Raises:
+        ValueError: one of the wrappers is Gymnasium's ``DelayObservation``.
+    """
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(layer, DelayObservation):
+            raise ValueError(
+                f"{name or name_of(env)} has the wrapper {type(layer).__name__}, which shows the "
+                "clicks of an earlier list, so agents would credit them to the wrong items; remove "
+                "this wrapper"
+            )
+        layer = layer.env
 
 
 def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from ...core.errors import FAILURES, Fault
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv
 from ...envs.any_env import Measure, click_env_of, clicks_of, sizes_of
+from ...envs.base_env import name_of
 from ...envs.registration import endless, without_own_wrappers
 from ...envs.vector_env import read_step
 from .loop import CHUNK, Run, first_observation
