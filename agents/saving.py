@@ -45,6 +45,8 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
 
 def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
     """Load an agent of a class from a file; see `CompiledAgent.load`."""
+    if not hasattr(path, "read"):
+        path = check_path("path", path)
     cure = "pass a file that save wrote, or restore this file from a backup"
     fault = "is not a saved agent, or is damaged", cure
     with one_line_errors(path, *fault), np.load(path, allow_pickle=False) as file:

@@ -35,6 +35,7 @@ from ...core.checks import (
     check_count,
     check_kind,
     check_number,
+    check_path,
     check_seed,
     short_repr,
     unknown_message,
@@ -172,7 +173,7 @@ class Instance:
         """Write the instance to a JSON file that `load_instance` can read. The file appears only
         when it is complete.
         """
-        write_whole(Path(path), json.dumps(self.to_dict(), ensure_ascii=False) + "\n")
+        write_whole(check_path("path", path), json.dumps(self.to_dict(), ensure_ascii=False) + "\n")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the instance as a dict of plain lists and numbers, as `save` writes it."""
@@ -283,7 +284,7 @@ def load_instance(name: AnyInstance) -> Instance:
     if not isinstance(name, str | PathLike):
         raise TypeError(f"instance is {short_repr(name)}; expected a name, path, dict or Instance")
     if not isinstance(name, str) or name.endswith(".json"):
-        return _read_file(Path(name))
+        return _read_file(check_path("instance", name))
     base = name.partition(":")[0]
     if base not in FAMILIES and base not in shipped_instances():
         raise ValueError(

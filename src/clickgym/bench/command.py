@@ -13,7 +13,7 @@ import typer
 from rich.progress import track
 
 from ..agents import AGENTS
-from ..core.checks import check_choice
+from ..core.checks import check_choice, check_path
 from ..core.files import make_folder
 from ..runner.commands.run import JobCount
 from ..runner.console import Column, error_console, output_console, print_table, print_text
@@ -96,7 +96,7 @@ def bench(
         return
     if out is None:
         raise ValueError("name a folder for the results: clickgym bench AGENT --out DIR")
-    out = out.absolute()  # the agent may change the working folder
+    out = check_path("out", out).absolute()  # the agent may change the working folder
     make_folder(out)
     [label] = by_label("agent", [agent])
     board_tasks = quick_tasks() if quick else all_tasks()

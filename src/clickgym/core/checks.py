@@ -110,13 +110,13 @@ def check_kind(name: str, value: Any, kinds: Any, expected: str) -> None:
 
 
 def check_path(name: str, value: Any) -> Path:
-    """Return an argument as a `Path`; a TypeError or ValueError names an argument that is not a
-    path.
+    """Return an argument as a `Path`, in which a leading ``~`` is replaced by the home folder; a
+    TypeError or ValueError names an argument that is not a path.
     """
     check_kind(name, value, (str, os.PathLike), "a path")
     if not os.fspath(value):
         raise value_error(name, value, "a path")
-    return Path(value)
+    return Path(os.path.expanduser(value))  # Path.expanduser fails for an unknown user
 
 
 def check_flag(name: str, value: Any) -> bool:

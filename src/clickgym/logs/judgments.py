@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from ..core.checks import (
     check_count,
     check_kind,
     check_labels,
+    check_path,
     check_positions,
     is_sequence,
     short_repr,
@@ -196,6 +196,7 @@ def read_judgments(
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = Path(folder, "train.txt")
         ...     _ = file.write_text("2 qid:7 1:0.5 3:1 # best\\n0 qid:7 2:0.25\\n")
@@ -207,7 +208,7 @@ def read_judgments(
     most = WIDEST if n_features is None else check_count("n_features", n_features)
     heads, blocks = list[pl.DataFrame](), list[Singles]()
     files: Any = paths if is_sequence(paths) else [paths]
-    for path in map(Path, files):
+    for path in [check_path("paths", file) for file in files]:
         with one_line_errors(path, "cannot be read", EXPECTED), open_unzipped(path) as file:
             line, n_blocks = 1, len(blocks)
             while block := file.readlines(BLOCK):

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, is_sequence, short_repr
+from ..core.checks import check_choice, check_path, is_sequence, short_repr
 from ..core.files import one_line_errors
 from .log import ClickLog
 
@@ -95,7 +95,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         if len(patterns) == 0:
             raise ValueError("source is empty; pass at least one file")
         name = log_name(source)
-        files = [file for pattern in patterns for file in _files_of(str(pattern))]
+        files = [file for pattern in patterns for file in _files_of(pattern)]
         tables = [_rows_of_file(file, names) for file in files]
         without_query = [
             file for file, table in zip(files, tables, strict=True) if "query" not in table
@@ -127,12 +127,13 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     return _log_of(name, rows)
 
 
-def _files_of(name: str) -> list[Path]:
+def _files_of(pattern: str | PathLike[str]) -> list[Path]:
     """Return the files that match a glob. If a file has exactly the given name, return only this
     file, because file names may contain brackets.
     """
-    matches = [] if Path(name).exists() else sorted(glob(name, recursive=True))
-    return [Path(match) for match in matches] or [Path(name)]
+    path = check_path("source", pattern)
+    matches = [] if path.exists() else sorted(glob(str(path), recursive=True))
+    return [Path(match) for match in matches] or [path]
 
 
 def log_name(source: Any) -> str:

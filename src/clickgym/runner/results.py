@@ -335,7 +335,7 @@ class Results:
         if folder is not None:
             self.write(folder, reference)
 
-    def write(self, out: Path, reference: str | None = None) -> list[str]:
+    def write(self, out: str | os.PathLike[str], reference: str | None = None) -> list[str]:
         """Write the `table`, the figure and the rows to files, and return the files' names.
 
         Args:
@@ -343,13 +343,14 @@ class Results:
             reference: the agent with which the other agents are compared; by default, the same
                 agent as in `table`.
         """
-        make_folder(out)
+        folder = check_path("out", out)
+        make_folder(folder)
         files: dict[str, str | bytes] = {**self._figure_files()}
         files[SUMMARY] = self.table(reference).write_csv()
         files[ROWS] = parquet(self.rows)
         # The rows come last, because equal rows tell `are_in` that all files are complete.
         for name, content in files.items():
-            write_whole(out / name, content)
+            write_whole(folder / name, content)
         return [*files]
 
     def _figure_files(self) -> dict[str, bytes]:

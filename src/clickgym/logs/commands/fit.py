@@ -16,6 +16,7 @@ import numpy as np
 import typer
 from rich.text import Text
 
+from ...core.checks import check_path
 from ...core.files import make_folder
 from ...core.kernels import compilation_note
 from ...envs import MAX_SEARCH, ClickModel, Instance
@@ -89,6 +90,7 @@ def fit(
     First run clickgym check-models, to find out whether you can trust such users.
     """
     queries = query or []
+    out = check_path("out", out)
     is_file = out.suffix == ".json"
     if is_file and len(queries) > 1:
         raise ValueError(
