@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.wrappers import FlattenObservation
+from gymnasium.wrappers import FilterObservation, FlattenObservation
 
 import clickgym
 
@@ -176,13 +176,25 @@ def test_lists_of_a_policy_behind_wrappers(algorithm, actions, settings, wrap, n
         assert len(set(lists)) > 1
 
 
+def test_the_entries_that_a_model_saw_are_known_by_their_sizes():
+    """With other sizes, the error comes before the first session."""
+    filtered = FilterObservation(ClickEnv(FEATURES), ["features"])
+    with one_thread():
+        agent = FrozenPolicy(model=trained(PPO, FlattenObservation(filtered), **FEW))
+        results = [clickgym.run(agent, env, 30, seed=1) for env in (ClickEnv(FEATURES), filtered)]
+    np.testing.assert_array_equal(results[0].regret, results[1].regret)
+    two_features = ContextualModel(FEATURES.base, theta=[0.9, 0.1], items=np.eye(9, 2))
+    with pytest.raises(ValueError, match=r"trained on observations of shape \(12,\), but the env"):
+        clickgym.run(agent, ClickEnv(two_features), 30)
+
+
 @pytest.mark.parametrize(
     "wrap",
     [lambda env: env, ItemByItem, ScoresAction, lambda env: ItemByItem(FlattenObservation(env))],
 )
 def test_a_flattened_state_is_one_hot(wrap):
     """The state and the number of sessions left are one-hot encoded, so the lists equal those
-    chosen behind FlattenObservation.
+    chosen behind FlattenObservation, in a single run and in a sweep.
     """
     users = CascadeMDP(
         [[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]], np.full((2, 4, 2), 0.5), n_positions=2, n_sessions=4
@@ -201,6 +213,11 @@ def test_a_flattened_state_is_one_hot(wrap):
             if terminated or truncated:
                 seen, _ = env.reset()
     np.testing.assert_allclose(result.regret[-1], sum(regret))
+    agents = {"frozen": (FrozenPolicy, {"model": model})}
+    results = clickgym.sweep({"users": users}, agents, 30, 1, n_jobs=1, progress=False)
+    row = results.frame.row(-1, named=True)
+    repeated = clickgym.run(FrozenPolicy(model=model), ClickEnv(users), 30, seed=row["seed"])
+    assert row["regret"] == repeated.regret[-1]
 
 
 def test_a_model_loaded_with_its_normalisation(tmp_path):

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..agents import FrozenPolicy
 from ..agents.agent import UnsuitedError
 from ..core.checks import check_count, check_horizon, check_path, is_integer, value_error
 from ..core.errors import WorkerError
@@ -527,6 +528,8 @@ def play_runs(
     for number in numbers:
         seed = run_seed(config.seed, instance, number, plan.n_queries)
         agent = make_resolved_agent(plan.agent, env, config.horizon, seed, copies_arguments=True)
+        if plan.engine == FrozenPolicy.engine:
+            engine_of(agent, env)  # tells the agent the space of observations, which it flattens
         result = play_run(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
         runs[env_label, instance, agent_label, number] = replace(
             result, env=env_label, instance=instance, agent=agent_label, seed=seed
