@@ -5,12 +5,14 @@ workers that die are reported in one line, and finished runs are kept.
 from __future__ import annotations
 
 import importlib
+import multiprocessing
 import re
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import joblib
 import pytest
 
 import clickgym
@@ -139,3 +141,20 @@ def test_a_worker_that_dies(tmp_path, monkeypatch, signal):
     Path("spared").touch()
     subprocess.run(command, capture_output=True, text=True, check=True)
     assert clickgym.Results("out").frame.filter(step=100).height == 8
+
+
+def test_there_are_no_more_workers_than_runs(write):
+    agent = imported(write, "few_agent", AGENT).Forward
+    clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=8)
+    assert len(multiprocessing.active_children()) == 2
+
+
+def test_a_backend_that_returns_all_runs_at_the_end_is_refused(write):
+    agent = imported(write, "late_agent", AGENT).Forward
+    with joblib.parallel_config("sequential"):
+        assert len(regret_of(agent, 2)) > 0
+    with (
+        pytest.raises(ValueError, match=r"MultiprocessingBackend .*; choose loky, threading or"),
+        joblib.parallel_config("multiprocessing"),
+    ):
+        clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)

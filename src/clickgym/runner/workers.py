@@ -25,7 +25,7 @@ from typing import Any, Self
 import joblib
 import numpy as np
 import rich.progress
-from joblib.parallel import LokyBackend, get_active_backend
+from joblib.parallel import LokyBackend, SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 from rich.console import Console
 
@@ -47,7 +47,8 @@ def run_in_parallel(
 
     Args:
         calls: tuples of a function and its arguments.
-        n_jobs: the number of workers; -1 means one worker per processor.
+        n_jobs: the largest number of workers; -1 means one worker per processor. There are never
+            more worker processes than calls, except that joblib starts at least two or none.
         prefer: the kind of workers, ``"threads"`` or ``"processes"``. A ``joblib.parallel_config``
             around the call takes precedence.
         return_as: ``"generator"`` yields the results in the order of the calls; by default, results
@@ -56,11 +57,21 @@ def run_in_parallel(
 
     Yields:
         The result of each call.
+
+    Raises:
+        ValueError: the backend of a ``joblib.parallel_config`` around the call returns no result
+            before all calls are finished.
     """
     backend, _ = get_active_backend(prefer=prefer)
-    start: dict[str, Any] = {}
+    if not (isinstance(backend, SequentialBackend) or backend.supports_return_generator):
+        raise ValueError(
+            f"joblib's {type(backend).__name__} returns no run before all runs are finished, so "
+            "finished runs would be lost if one fails; choose loky, threading or dask"
+        )
+    calls, start = [*calls], dict[str, Any]()
     if isinstance(backend, LokyBackend):  # joblib keeps its processes if `start` stays the same
         start = {"initializer": start_worker, "initargs": (*sys.path, files)}
+        n_jobs = min(joblib.effective_n_jobs(n_jobs), max(len(calls), 2))
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
