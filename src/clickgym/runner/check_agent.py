@@ -49,6 +49,13 @@ FEATURES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1) * NORMS[:, None]
 """``(5, 2)`` features of the items, chosen so that all items differ in attraction."""
 SIZES = ((5, 3), (2, 2), (1, 1))
 HOW_TO_DRAW = "draw only from numpy.random.default_rng(seed)"
+HOW_TO_OBSERVE = {
+    "features": "observations have features only if the constructor has the argument n_features: "
+    "add it, and derive a compiled agent from ContextualAgent",
+    "state": "observations have a state only if the constructor has the argument n_states: add it, "
+    "and derive a compiled agent from StateAgent",
+}
+"""What an agent lacks that reads a key which its observations do not have."""
 TOLD_HORIZON = 10
 """The horizon that agents are told. The checks continue beyond this horizon."""
 SESSIONS = 300
@@ -229,7 +236,15 @@ class _Check:
     def check_lists(self) -> None:
         for n_items, n_positions in SIZES:
             env = self.make_env(n_items, n_positions)
-            [*_play_lists(self.make_agent(env, TOLD_HORIZON), env, SESSIONS)]
+            agent = self.make_agent(env, TOLD_HORIZON)
+            try:
+                [*_play_lists(agent, env, SESSIONS)]
+            except FAILURES as error:
+                fault = str(error) if isinstance(error, Fault) else cause(error)
+                for key, size in (("features", "n_features"), ("state", "n_states")):
+                    if f"observation[{key!r}]" in fault.replace('"', "'"):
+                        expect(size in self.observed_sizes, f"{fault}; {HOW_TO_OBSERVE[key]}")
+                raise
 
     def check_seeds(self) -> None:
         first, second = (self.play(self.make_agent(seed=3)) for _ in range(2))
