@@ -1,15 +1,21 @@
 """Tests of ``clickgym fit``, which turns a log into an instance file in one command."""
 
+import json
 import re
 import shlex
+from hashlib import sha256
 
 import numpy as np
+import polars as pl
 import pytest
+from scipy import stats
 
+import clickgym
 from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.logs import ClickLog, PBMEstimator, check_models, fit_models, read_log, write_tidy
 from clickgym.logs.commands.options import sessions_of
 from clickgym.logs.fitting import positions_apart
+from clickgym.runner.meaning import meaning_of
 
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
 
@@ -98,6 +104,98 @@ def test_production_list_is_the_most_frequent_one():
     assert labels == ["c", "b", "a", "e", "d"]
 
 
+def test_the_order_of_sessions_and_labels_does_not_matter():
+    """The same sessions in another order, with other numbers for the items and queries."""
+    rng = np.random.default_rng(2)
+    lists = rng.permuted(np.tile(np.arange(4), (600, 1)), axis=1)[:, :3]
+    clicks, queries = rng.random(lists.shape) < 0.3, np.arange(600) % 2
+    log = ClickLog(lists, clicks, queries, tuple("cabd"), ("q", "p"))
+    order = rng.permutation(600)
+    numbers = np.array([2, 0, 1, 3])  # c, a, b and d in the other log
+    items = numbers[lists[order]]
+    other = ClickLog(items, clicks[order], 1 - queries[order], tuple("abcd"), ("p", "q"))
+    first, second = (fit_models(part, ["DBN", "PBM"], ["p", "q"]) for part in (log, other))
+    assert first.scores().equals(second.scores())
+    assert first.test.to_frame().equals(second.test.to_frame())
+    for query, instance in first.instances.items():
+        assert instance.to_dict() == second.instances[query].to_dict()
+    with_seed = fit_models(log, ["DBN"], seed=1)
+    assert not with_seed.test.to_frame().equals(first.test.to_frame())
+
+
+def test_the_scores_say_what_the_held_out_sessions_decide():
+    """In sessions of a position-based model, the UBM is as good, and the DBN is not. The CM
+    excludes several clicks.
+    """
+    rng = np.random.default_rng(1)
+    items = rng.permuted(np.tile(np.arange(6), (12_000, 1)), axis=1)[:, :4]
+    clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
+    log = ClickLog(items, clicks, np.zeros(12_000), tuple("abcdef"), ("q",))
+    fitted = fit_models(log, ["CM", "DBN", "UBM", "PBM"])
+    scores = {name: numbers for name, *numbers in fitted.scores().rows()}
+    assert [*scores][2:] == ["DBN", "CM"]
+    assert {*fitted.candidates()} == {"UBM", "PBM"}
+    assert scores["CM"] == [-np.inf, np.inf, 0]
+    best, other = (fitted.scored[name].log_likelihood(fitted.test) for name in [*scores][:3:2])
+    assert scores["DBN"][1] == pytest.approx((best - other).mean())
+    assert scores["DBN"][2] == pytest.approx(1.961 * stats.sem(best - other), rel=1e-3)
+    alone = fit_models(log, ["DBN", "CM"])
+    assert alone.candidates() == ["DBN"]
+    with pytest.raises(ValueError, match="no sessions are held out"):
+        fit_models(log[:100], ["CM"], test_share=0).scores()
+
+
+def test_the_command_is_undecided_if_the_sessions_are(log_file, tmp_path, printed):
+    words = [
+        "fit",
+        str(log_file),
+        "--model",
+        "PBM",
+        "UBM",
+        "DCM",
+        "--out",
+        str(tmp_path / "q.json"),
+    ]
+    said = " ".join(printed([*words, "--seed", "3"]).split())
+    first, second = re.match(r"Undecided between (\w+) and (\w+): ", said).groups()
+    assert {first, second} == {"PBM", "UBM"}
+    assert f"clickgym run {first}Rank-v0" in said
+    assert re.search(rf"{second} +\d+ +-\S+ 0.0\d+ ± 0.0\d+ ", said)
+
+
+def test_users_say_where_they_come_from(log_file, tmp_path, printed):
+    """The notes on files do not make other users."""
+    frame = read_log(log_file).to_frame().rename({"item": "doc_id"})
+    last = pl.col("session") >= 5000
+    frame.filter(last).write_csv(tmp_path / "a.csv")
+    frame.filter(~last).write_parquet(tmp_path / "b.parquet")
+    words = ["--model", "PBM", "CM", "--columns", "item=doc_id", "--seed", "1"]
+    one, two = tmp_path / "one" / "q.json", tmp_path / "two" / "q.json"
+    printed(["fit", str(log_file), *words[:3], *words[-2:], "--out", str(one)])
+    printed(["fit", str(tmp_path / "?.[cp]*"), *words, "--out", str(two)])
+    notes = load_instance(two).estimation
+    numbers = {"sessions": 6000, "sessions_of_all_queries": 9000, "held_out_sessions": 1800}
+    assert {**notes, **numbers, "seed": 1, "clickgym": clickgym.__version__} == notes
+    assert [file["name"] for file in notes["files"]] == ["a.csv", "b.parquet"]
+    content = (tmp_path / "a.csv").read_bytes()
+    assert notes["files"][0]["bytes"] == len(content)
+    assert notes["files"][0]["sha256"] == sha256(content).hexdigest()
+    assert notes["columns"]["item"] == "doc_id"
+    assert notes["log_likelihood"].keys() == {"PBM", "CM"}
+    assert notes["log_likelihood"]["CM"] is None
+    shown = printed(["show", str(two)])
+    for words in ("from the click log a.csv and 1 more", "item doc_id", "seed: 1", "CM None"):
+        assert words in shown
+    files = [{**meaning_of(str(path), str(path)).files} for path in (one, two)]
+    assert [*files[0].values()] == [*files[1].values()]
+    changed = json.loads(two.read_text(encoding="utf-8"))
+    changed["models"][0]["attraction"][0] /= 2
+    two.write_text(json.dumps(changed), encoding="utf-8")
+    assert meaning_of(str(two), str(two)).files != files[1]
+    frame_notes = fit_models(read_log(frame, columns={"item": "doc_id"}), ["CM"], test_share=0)
+    assert "files" not in frame_notes.instances["often"].estimation
+
+
 @pytest.mark.parametrize("share", [0.01, 0.99])
 def test_a_session_is_held_out_and_one_learned_from_at_least(share):
     log = ClickLog([[0, 1]] * 2, [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
@@ -126,7 +224,7 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     queries = ["often", "some/times"]
     words = ["fit", str(log_file), "--model", "PBM", "DCM", "--query", *queries]
     best, command, *_ = printed([*words, "--out", str(tmp_path / "queries")]).splitlines()
-    assert best.startswith("PBM predicts")
+    assert best.startswith("PBM predicts the held-out sessions best.")
     typed = shlex.split(command)
     first = typed.index("--instances") + 1
     assert [load_instance(file).name for file in typed[first : first + 2]] == queries

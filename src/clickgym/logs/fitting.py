@@ -4,10 +4,14 @@ sessions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from ..core.checks import (
@@ -19,6 +23,7 @@ from ..core.checks import (
     check_seed,
     short_repr,
 )
+from ..core.statistics import half_width
 from ..envs import ClickModel, Instance
 from .estimation.counting import by_query
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
@@ -42,11 +47,14 @@ class Fitted:
     Attributes:
         train, test: the sessions to which the scored models were fitted, and the held-out sessions
             on which they can be scored. If no sessions are held out, ``train`` has all sessions.
+            Both are sorted by query, list and clicks.
         scored: the estimators that were fitted to ``train``, by the short names of their models.
         estimators: the estimators that were fitted to the whole log, by the short names of their
             models.
         instances: the instances, keyed by query label. Their click models come from
-            ``estimators``.
+            ``estimators``. ``estimation`` of an instance says how it was made: the query, items and
+            numbers of sessions, the seed, the log likelihoods on held-out sessions, the files and
+            columns of a log from `read_log`, and the version of clickgym.
     """
 
     train: ClickLog
@@ -54,6 +62,51 @@ class Fitted:
     scored: dict[str, Estimator]
     estimators: dict[str, Estimator]
     instances: dict[str, Instance]
+
+    def scores(self) -> pl.DataFrame:
+        """Return the scores of the models on the held-out sessions, the best model first.
+
+        Returns:
+            A data frame with a row for each model and these columns: ``model``; ``log_likelihood``,
+            the mean per session; ``below_best``, how far the mean is below that of the best model;
+            and ``half_width``, the half-width of the 95 % confidence interval of ``below_best``,
+            computed from the difference in each session. A model that excludes the clicks of a
+            session is below by infinity, with a half-width of 0.
+
+        Raises:
+            ValueError: no sessions are held out.
+
+        Example:
+            >>> lists, clicks = [[0, 1], [1, 0]] * 50, [[1, 0], [0, 1]] * 50
+            >>> log = ClickLog(lists, clicks, [0] * 100, ("a", "b"), ("q",))
+            >>> fit_models(log, ["DBN", "PBM"]).scores()["model"].to_list()
+            ['DBN', 'PBM']
+        """
+        if not len(self.test):
+            raise ValueError("no sessions are held out; pass a test_share above 0 to fit_models")
+        of_sessions = {
+            name: estimator.log_likelihood(self.test) for name, estimator in self.scored.items()
+        }
+        means = {name: float(values.mean()) for name, values in of_sessions.items()}
+        names = sorted(means, key=means.__getitem__, reverse=True)
+        n, rows = len(self.test), []
+        for name in names:
+            with np.errstate(invalid="ignore"):  # a model may exclude a session's clicks
+                below = of_sessions[names[0]] - of_sessions[name]
+                spread = float(below.std(ddof=1)) if n > 1 else 0.0
+            half = half_width(n) * spread if np.isfinite(spread) else 0.0
+            rows.append((name, means[name], float(below.mean()), half))
+        columns = ["model", "log_likelihood", "below_best", "half_width"]
+        return pl.DataFrame(rows, schema=columns, orient="row")
+
+    def candidates(self) -> list[str]:
+        """Return the models that may be the best one by the held-out sessions, the one with the
+        highest score first: all models whose interval in `scores` contains 0. If there is only one,
+        the held-out sessions decide.
+        """
+        scores = self.scores()
+        is_below = scores["below_best"].to_numpy() > scores["half_width"].to_numpy()
+        return [*scores["model"].to_numpy()[~is_below]]
 
 
 def fit_models(
@@ -70,7 +123,8 @@ def fit_models(
     queries.
 
     The instances use estimates from all sessions. The estimators for scoring are fitted without the
-    held-out sessions.
+    held-out sessions. Because the sessions are sorted first, the result does not depend on the
+    order of the log's rows and files.
 
     Args:
         log: the sessions to fit the models to.
@@ -103,6 +157,7 @@ def fit_models(
     for name in check_labels("models", models):
         check_choice("model", name, MODEL_ESTIMATORS)
     check_number("test_share", test_share, 0, below=1)
+    log = _sorted_log(log)
     labels = check_labels("queries", queries) or frequent_queries(log)
     items = {label: _items_of(log, label, n_items) for label in labels}
     train, test = _hold_out(log, test_share, check_seed(seed)) if test_share else (log, log[:0])
@@ -110,13 +165,51 @@ def fit_models(
     estimators = scored
     if test_share:
         estimators = {name: MODEL_ESTIMATORS[name]().fit(log) for name in models}
-    instances = {}
+    fitted = Fitted(train, test, scored, estimators, {})
+    provenance = {
+        "sessions_of_all_queries": len(log),
+        "held_out_sessions": len(test),
+        "seed": seed,
+        "log_likelihood": _finite_scores(fitted),
+        **log.source,
+        "clickgym": version("clickgym"),
+    }
     for label in labels:
         click_models = [
             estimator.click_model(label, sorted(items[label])) for estimator in estimators.values()
         ]
-        instances[label] = _instance(log, label, items[label], click_models, origin)
-    return Fitted(train, test, scored, estimators, instances)
+        instance = _instance(log, label, items[label], click_models, origin, provenance)
+        fitted.instances[label] = instance
+    return fitted
+
+
+def _finite_scores(fitted: Fitted) -> dict[str, float | None]:
+    """Return the log likelihood per held-out session of each model; None for a model that excludes
+    a session, since JSON has no infinity. If no sessions are held out, there are no scores.
+    """
+    if not len(fitted.test):
+        return {}
+    scores = fitted.scores().select("model", "log_likelihood").rows()
+    return {name: score if np.isfinite(score) else None for name, score in scores}
+
+
+def _sorted_log(log: ClickLog) -> ClickLog:
+    """Return a log with its labels in alphabetical order, and its sessions sorted by query, list
+    and clicks. Two logs with the same sessions are equal after sorting, since sessions with the
+    same query, list and clicks are interchangeable.
+    """
+    item_labels, items = _sorted_labels(log.item_labels)
+    query_labels, queries = _sorted_labels(log.query_labels)
+    items, queries = np.append(items, -1)[log.items], queries[log.queries]
+    order = np.lexsort([*log.clicks.T[::-1], *items.T[::-1], queries])
+    sessions = items[order], log.clicks[order], queries[order]
+    return ClickLog(*sessions, item_labels, query_labels, log.source)
+
+
+def _sorted_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Return labels in alphabetical order, and the new number of each label."""
+    order = sorted(range(len(labels)), key=labels.__getitem__)
+    return tuple(labels[number] for number in order), np.argsort(np.array(order, np.int64))
 
 
 def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
@@ -159,7 +252,12 @@ def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
 
 
 def _instance(
-    log: ClickLog, query: str, items: Sequence[str], models: Sequence[ClickModel], origin: str
+    log: ClickLog,
+    query: str,
+    items: Sequence[str],
+    models: Sequence[ClickModel],
+    origin: str,
+    provenance: Mapping[str, Any],
 ) -> Instance:
     """Make the instance of one query from click models whose items are sorted by label.
 
@@ -184,7 +282,7 @@ def _instance(
             "query": query,
             "items": labels,
             "sessions": len(sessions),
-            "sessions_of_all_queries": len(log),
+            **provenance,
         },
     )
 

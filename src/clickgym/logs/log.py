@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ class ClickLog:
         item_labels, query_labels: the names of the items and queries, as distinct strings. Two logs
             are matched by these labels, so a model that was fitted to one log can be scored on
             another.
+        source: where the sessions come from, for `fit_models` to note in its instances: for a log
+            from `read_log`, the files and the columns; by default, empty.
 
     Raises:
         ValueError: an argument is invalid; the message names the argument and what was expected.
@@ -48,6 +51,7 @@ class ClickLog:
     queries: NDArray[np.int32]
     item_labels: tuple[str, ...]
     query_labels: tuple[str, ...]
+    source: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         def check(name: str, shape: Any, least: int, below: int, dtype: type) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import gzip
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from glob import glob
+from hashlib import file_digest
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
@@ -94,8 +96,8 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         patterns: Any = source if is_sequence(source) else [source]
         if len(patterns) == 0:
             raise ValueError("source is empty; pass at least one file")
-        name = log_name(source)
         files = [file for pattern in patterns for file in _files_of(pattern)]
+        name = log_name(files)
         tables = [_rows_of_file(file, names) for file in files]
         without_query = [
             file for file, table in zip(files, tables, strict=True) if "query" not in table
@@ -105,9 +107,9 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
                 f"{without_query[0]} has no column query, but other files do; expected this "
                 "column in all files or in none"
             )
-        rows = pl.concat(tables)
+        rows, sources = pl.concat(tables), {"files": [_source_of(file) for file in files]}
     else:
-        name = "the frame"
+        name, sources = "the frame", {}
         frame: Any = source
         if hasattr(frame, "reset_index"):  # a pandas frame, whose index Polars would drop
             levels = [level for level in frame.index.names if level is not None]
@@ -116,6 +118,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         rows = _rows(name, table, names, table.columns)
     if not rows.height:
         raise ValueError(f"{name}: the log has no rows")
+    columns_used = {role: column for role, column in names.items() if role in rows}
     if "query" not in rows:
         warnings.warn(
             f"{name} has no column query, so all sessions count as one query; if another "
@@ -124,7 +127,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
             stacklevel=2,
         )
         rows = rows.with_columns(query=pl.lit("all"))
-    return _log_of(name, rows)
+    return replace(_log_of(name, rows), source={**sources, "columns": columns_used})
 
 
 def _files_of(pattern: str | PathLike[str]) -> list[Path]:
@@ -136,13 +139,20 @@ def _files_of(pattern: str | PathLike[str]) -> list[Path]:
     return [Path(match) for match in matches] or [path]
 
 
-def log_name(source: Any) -> str:
+def log_name(files: Sequence[str | PathLike[str]]) -> str:
     """Return a log's name for messages: the name of its file or, for several files, the name of the
     first file and the number of other files.
     """
-    first, *others = source if is_sequence(source) else [source]
+    first, *others = files
     name = Path(first).name
     return f"{name} and {len(others)} more" if others else name
+
+
+def _source_of(path: Path) -> dict[str, Any]:
+    """Return the name, the size and the SHA-256 digest of a file."""
+    with path.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    return {"name": path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 
 def open_unzipped(path: Path) -> IO[bytes]:

@@ -38,8 +38,9 @@ class Meaning:
     Attributes:
         spec: the spec as you could type it; None if there is no spec, as for a lambda.
         files: SHA-256 digests, keyed by name, of your own modules that the label uses, of classes
-            and functions that the script defines, and of files that the spec's arguments name. The
-            digest of a class that is defined in a notebook is None.
+            and functions that the script defines, and of files that the spec's arguments name,
+            without the notes of ``clickgym fit`` on where its users come from. The digest of a
+            class that is defined in a notebook is None.
         values: the values, keyed by name, of the upper-case constants in these modules
             (``"module:NAME"``) and of the attributes of their classes (``"module:Class.name"``), if
             JSON can store the values.
@@ -86,9 +87,23 @@ def meaning_of(obj: Any, resolved: Any) -> Meaning:
         # stable-baselines3 adds .zip to the name of a model's file
         for file in (name, f"{name}.zip") if isinstance(name, str | os.PathLike) else ():
             if os.path.isfile(file):
-                meaning.files[str(name)] = _digest(Path(file).read_bytes())
+                meaning.files[str(name)] = _digest(_content_of(Path(file)))
     _add_code(meaning, [code for part in parts for code in _code_of(part)])
     return meaning
+
+
+def _content_of(file: Path) -> bytes:
+    """Return the content of a file. In users from ``clickgym fit``, the notes on where they come
+    from do not count: the same sessions in files of other names give the same users.
+    """
+    content = file.read_bytes()
+    with suppress(ValueError, AttributeError, KeyError):  # not such a file
+        fields = json.loads(content)
+        if "clickgym" in fields["estimation"]:
+            notes = ("origin", "estimation")
+            users = {name: value for name, value in fields.items() if name not in notes}
+            content = json.dumps(users).encode()
+    return content
 
 
 def _as_json(value: Any) -> Any:

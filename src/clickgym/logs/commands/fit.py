@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from shlex import quote as shell_quote
 from typing import Annotated, Any
@@ -72,6 +72,14 @@ def fit(
         ),
     ] = None,
     columns: ColumnNames = "",
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Random seed, which decides the sessions that are held out. The order of the "
+            "log's rows and files does not matter.",
+        ),
+    ] = 0,
 ) -> None:
     """Make simulated users from your click log, and see which click model predicts clicks best.
 
@@ -83,9 +91,9 @@ def fit(
 
     clickgym fit log.csv --model PBM --query shoes hats --out users
 
-    The output begins with the model that best predicts held-out sessions, and with a command that
-    runs agents with these users. The scores of all models and the estimates for the first query
-    follow.
+    The output begins with the model that best predicts held-out sessions, or with the models
+    between which these sessions do not decide, and with a command that runs agents with these
+    users. The scores of all models and the estimates for the first query follow.
 
     First run clickgym check-models, to find out whether you can trust such users.
     """
@@ -104,22 +112,21 @@ def fit(
             "ignore", ConvergenceWarning
         )  # the table shows which models did not converge
         sessions = sessions_of(log, columns)
+        name = log_name([file["name"] for file in sessions.source["files"]])
         fitted = fit_models(
             sessions,
             [*MODEL_ESTIMATORS] if model == ["all"] else model,
             queries,
             n_items=items,
-            origin=f"estimated by clickgym from the click log {log_name(log)}",
+            seed=seed,
+            origin=f"estimated by clickgym from the click log {name}",
         )
-    scores = {name: estimator.score(fitted.test) for name, estimator in fitted.scored.items()}
-    best = max(scores, key=scores.__getitem__)
+    best, *others = fitted.candidates()
     files = {}
     for label, instance in fitted.instances.items():
         files[label] = out if is_file else out / f"{quote(label, safe=' ')}.json"
         instance.save(files[label])
-    print_text(
-        console, f"{best} predicts the held-out sessions best. To run agents on these users:"
-    )
+    print_text(console, f"{_verdict(best, others)} To run agents on these users:")
     command = _run_command(best, fitted, files.values())
     console.print(Text(command), soft_wrap=True)  # unwrapped, so that you can paste it
     console.print()
@@ -127,11 +134,24 @@ def fit(
         print_text(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = f"Fitted to {n_train:,} sessions; mean scores on {n_test:,} held-out sessions"
-    print_table(console, *_scores(fitted, scores), title=title)
+    print_table(console, *_scores(fitted), title=title)
     for label, file in files.items():
         print_text(console, f"{file}: {fitted.instances[label].description}")
     for line in _estimates(next(iter(fitted.instances.values()))):
         print_text(console, line)
+
+
+def _verdict(best: str, others: Sequence[str]) -> str:
+    """Return a sentence that names the model with the best predictions, and the other models that
+    may be better.
+    """
+    if not others:
+        return f"{best} predicts the held-out sessions best."
+    *firsts, last = best, *others
+    return (
+        f"Undecided between {', '.join(firsts)} and {last}: {best} predicts the held-out sessions "
+        "best, but the difference may be due to chance."
+    )
 
 
 def _run_command(model: str, fitted: Fitted, files: Iterable[Path]) -> str:
@@ -160,22 +180,24 @@ def _searchable(model: ClickModel) -> int:
     return model.n_positions
 
 
-def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
+def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
     """Return the columns and the rows of the table of scores: for each model, the number of EM
     steps, and the scores on the held-out sessions.
     """
     ranks = range(fitted.test.n_positions)
     heads = [Column("model"), Column("EM steps", align_right=True)]
-    heads += [Column(name, align_right=True) for name in ("log likelihood", "perplexity")]
-    heads += [Column(f"at {k + 1}", align_right=True) for k in ranks]
+    names = ("log likelihood", "below best", "perplexity", *(f"at {k + 1}" for k in ranks))
+    heads += [Column(name, align_right=True) for name in names]
     rows = []
-    for name, estimator in fitted.scored.items():
+    for name, score, below, half in fitted.scores().rows():
+        estimator = fitted.scored[name]
         steps = str(getattr(estimator, "n_iter_", "closed form"))
         fits = estimator, fitted.estimators[name]
         if any(getattr(fit, "converged_", None) is False for fit in fits):
             steps += ", not converged"
         by_rank = estimator.perplexity_by_rank(fitted.test)
-        figures = [f"{value:.5f}" for value in (scores[name], np.nanmean(by_rank))]
+        difference = f"{below:.4f} ± {half:.4f}" if rows and np.isfinite(below) else "–"
+        figures = [f"{score:.5f}", difference, f"{np.nanmean(by_rank):.5f}"]
         rows.append([name, steps, *figures, *(f"{value:.4f}" for value in by_rank)])
     return heads, rows
 

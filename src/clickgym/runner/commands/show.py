@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from ...agents import AGENTS
 from ...core.checks import unknown_message
 from ...core.modules import object_of
-from ...envs import ENVIRONMENTS, list_instances, load_instance
+from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output_console, print_text
 from ..make import resolve_agent, resolve_env
@@ -58,8 +59,7 @@ def text_of(name: str) -> str:
     if name in FAMILIES:
         return f"{load_instance(name).description}\n{_arguments_of(FAMILIES[name])}"
     if name.endswith(".json") or name.partition(":")[0] in list_instances():
-        instance = load_instance(name)
-        return instance.description or repr(instance)
+        return _description_of(load_instance(name))
     if name in ENVIRONMENTS or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
         maker, _ = resolve_env(name)  # imports the module, which registers the id
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
@@ -87,6 +87,24 @@ def text_of(name: str) -> str:
         return "\n\n".join(texts)
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
     raise ValueError(unknown_message("name", name, names))
+
+
+def _description_of(instance: Instance) -> str:
+    """Return the description of an instance, the source of its parameters, and a line for each fact
+    about their estimation.
+    """
+    facts = [f"{name}: {_as_text(fact)}" for name, fact in instance.estimation.items()]
+    lines = [instance.description or repr(instance), instance.origin, *facts]
+    return "\n".join(line for line in lines if line)
+
+
+def _as_text(fact: Any) -> str:
+    """Return a value from JSON as text without brackets."""
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{name} {_as_text(value)}" for name, value in fact.items())
+    if isinstance(fact, list):
+        return "; ".join(map(_as_text, fact))
+    return str(fact)
 
 
 def _docstring_of(obj: Any) -> str:
