@@ -238,6 +238,40 @@ def test_pages_of_a_session_in_two_files_are_one_list(tmp_path):
         read_log(tmp_path / "*.csv")
 
 
+def test_ids_may_restart_in_each_file(tmp_path, printed, refused):
+    """Without the option, the message names the cause and the option."""
+    for name, items in (("1.csv", "ab"), ("2.csv", "cd")):
+        lines = (f"{n},q,1,{items[0]},1\n{n},q,2,{items[1]},0\n" for n in range(3))
+        (tmp_path / name).write_text(HEAD + "".join(lines))
+    cause = "3 session ids occur in more than one file; .* pass ids_per_file=True, or --ids-per-f"
+    with pytest.raises(ValueError, match=f"1.csv and 1 more: session '0' lacks .*: {cause}"):
+        read_log(tmp_path / "*.csv")
+    log = read_log(tmp_path / "*.csv", ids_per_file=True)
+    assert rows(log) == [("q", ["a", "b"], [1, 0])] * 3 + [("q", ["c", "d"], [1, 0])] * 3
+    assert log.source["ids_per_file"]
+    (tmp_path / "2.csv").unlink()
+    assert len(read_log(tmp_path / "*.csv", ids_per_file=True)) == 3
+    doubled = pl.concat([pl.read_csv(tmp_path / "1.csv")] * 2)
+    with pytest.raises(ValueError, match="repair the log"):
+        read_log(doubled)
+    doubled.write_csv(tmp_path / "1.csv")
+    with pytest.raises(ValueError, match="repair the log"):
+        read_log(tmp_path / "1.csv", ids_per_file=True)
+
+
+def test_commands_read_ids_of_each_file(tmp_path, printed, refused):
+    for name in ("1.csv", "2.csv"):
+        pairs = (("a", "b") if n % 2 else ("b", "a") for n in range(300))
+        lines = (f"{n},q,1,{a},{n % 3 // 2}\n{n},q,2,{b},0\n" for n, (a, b) in enumerate(pairs))
+        (tmp_path / name).write_text(HEAD + "".join(lines))
+    files = [str(tmp_path / "1.csv"), str(tmp_path / "2.csv")]
+    fit = ["fit", *files, "--model", "CM", "--out", str(tmp_path / "q.json")]
+    for command in (fit, ["check-models", *files]):
+        assert "--ids-per-file" in refused(command)
+    assert "480 sessions" in printed([*fit, "--ids-per-file"])
+    assert printed(["check-models", *files, "--ids-per-file"])
+
+
 def test_a_log_without_queries_is_one_query_and_a_line_says_so(log_file):
     path = log_file("log.csv", LINES.replace("query", "term"))
     for source, name in ((path, "log.csv"), (pl.read_csv(path), "the frame")):

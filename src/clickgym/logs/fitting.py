@@ -200,16 +200,17 @@ def _sorted_log(log: ClickLog) -> ClickLog:
     """
     item_labels, items = _sorted_labels(log.item_labels)
     query_labels, queries = _sorted_labels(log.query_labels)
-    items, queries = np.append(items, -1)[log.items], queries[log.queries]
+    items, queries = np.append(items, np.int32(-1))[log.items], queries[log.queries]
     order = np.lexsort([*log.clicks.T[::-1], *items.T[::-1], queries])
-    sessions = items[order], log.clicks[order], queries[order]
-    return ClickLog(*sessions, item_labels, query_labels, log.source)
+    items, queries = items[order], queries[order]
+    return ClickLog(items, log.clicks[order], queries, item_labels, query_labels, log.source)
 
 
-def _sorted_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _sorted_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Return labels in alphabetical order, and the new number of each label."""
     order = sorted(range(len(labels)), key=labels.__getitem__)
-    return tuple(labels[number] for number in order), np.argsort(np.array(order, np.int64))
+    numbers = np.argsort(np.array(order, np.int64)).astype(np.int32)
+    return tuple(labels[number] for number in order), numbers
 
 
 def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:

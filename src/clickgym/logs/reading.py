@@ -48,7 +48,9 @@ raises an error.
 """
 
 
-def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> ClickLog:
+def read_log(
+    source: Source, *, columns: Mapping[str, str] | None = None, ids_per_file: bool = False
+) -> ClickLog:
     """Read a click log from a table with one row for each session and position.
 
     The columns are ``session``, ``position`` (counted from 0 or 1), ``item``, ``clicked`` (0 or 1)
@@ -64,6 +66,8 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
             ``query=shoes/part.parquet``.
         columns: a mapping from the names above to the names of the columns in your table, for the
             columns whose names differ, such as ``{"item": "doc_id"}``.
+        ids_per_file: whether the same session id in two files means two sessions, as in files that
+            each begin with session 0. By default, rows with the same id form one session.
 
     Raises:
         ValueError: Polars cannot read a file; a row of a CSV file spans several lines; a column is
@@ -92,13 +96,17 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
                 f"{role} and {other} are both read from the column {names[role]!r}; name a "
                 "different column for each"
             )
+    sources: dict[str, Any] = {}
     if isinstance(source, str | PathLike) or is_sequence(source):
         patterns: Any = source if is_sequence(source) else [source]
         if len(patterns) == 0:
             raise ValueError("source is empty; pass at least one file")
         files = [file for pattern in patterns for file in _files_of(pattern)]
         name = log_name(files)
-        tables = [_rows_of_file(file, names) for file in files]
+        tables = [
+            _rows_of_file(file, names).with_columns(file=pl.lit(number, pl.Int32))
+            for number, file in enumerate(files)
+        ]
         without_query = [
             file for file, table in zip(files, tables, strict=True) if "query" not in table
         ]
@@ -107,9 +115,9 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
                 f"{without_query[0]} has no column query, but other files do; expected this "
                 "column in all files or in none"
             )
-        rows, sources = pl.concat(tables), {"files": [_source_of(file) for file in files]}
+        rows, sources["files"] = pl.concat(tables), [*map(_source_of, files)]
     else:
-        name, sources = "the frame", {}
+        name = "the frame"
         frame: Any = source
         if hasattr(frame, "reset_index"):  # a pandas frame, whose index Polars would drop
             levels = [level for level in frame.index.names if level is not None]
@@ -119,6 +127,9 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     if not rows.height:
         raise ValueError(f"{name}: the log has no rows")
     columns_used = {role: column for role, column in names.items() if role in rows}
+    if ids_per_file and "file" in rows:
+        rows = rows.with_columns(session=pl.format("{}:{}", "file", "session"))
+        sources["ids_per_file"] = True
     if "query" not in rows:
         warnings.warn(
             f"{name} has no column query, so all sessions count as one query; if another "
@@ -338,14 +349,27 @@ def _find_damaged(
         example = f"session {rows['session'][int(starts[session])]!r} {fault}"
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
         if damaged.mean() > MOST_DAMAGED:
+            cure = "repair the log"
+            if n_shared := _ids_in_two_files(rows):
+                cure = (
+                    f"{n_shared:,} session ids occur in more than one file; if each file numbers "
+                    "its own sessions, pass ids_per_file=True, or --ids-per-file"
+                )
             raise ValueError(
                 f"{name}: {example}; {counts} are damaged, but read_log leaves out at most one in "
-                "a thousand: repair the log"
+                f"a thousand: {cure}"
             )
         warnings.warn(
             f"{name}: left out {counts}, which are damaged; for example, {example}", stacklevel=4
         )
     return damaged
+
+
+def _ids_in_two_files(rows: pl.DataFrame) -> int:
+    """Return the number of sessions with rows in more than one file; 0 for a log from a frame."""
+    if "file" not in rows:
+        return 0
+    return rows.group_by("number").agg(pl.col("file").n_unique()).filter(pl.col("file") > 1).height
 
 
 def encode_labels(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:

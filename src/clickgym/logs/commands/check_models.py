@@ -9,12 +9,13 @@ import math
 from ...core.kernels import compilation_note
 from ...runner.console import Column, error_console, output_console, print_table, print_text
 from ..check_models import ROUNDS, check_models
-from .options import ColumnNames, LogFiles, sessions_of
+from .options import ColumnNames, IdsPerFile, LogFiles, sessions_of
 
 
 def check(
     log: LogFiles,
     columns: ColumnNames = "",
+    ids_per_file: IdsPerFile = False,
 ) -> None:
     """Find out whether you can trust simulated users made from your click log.
 
@@ -35,7 +36,7 @@ def check(
     click probabilities. If the error is below the noise, the fraction is 1.
     """
     with compilation_note():
-        sessions = sessions_of(log, columns)
+        sessions = sessions_of(log, columns, ids_per_file)
         print_text(error_console(), f"fitting each model up to {ROUNDS} times")
         result = check_models(sessions)
     rows = []

@@ -25,7 +25,7 @@ from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
 from ..fitting import Fitted, cautions, fit_models
 from ..reading import log_name
-from .options import ColumnNames, LogFiles, sessions_of
+from .options import ColumnNames, IdsPerFile, LogFiles, sessions_of
 
 
 def fit(
@@ -72,6 +72,7 @@ def fit(
         ),
     ] = None,
     columns: ColumnNames = "",
+    ids_per_file: IdsPerFile = False,
     seed: Annotated[
         int,
         typer.Option(
@@ -111,7 +112,7 @@ def fit(
         warnings.simplefilter(
             "ignore", ConvergenceWarning
         )  # the table shows which models did not converge
-        sessions = sessions_of(log, columns)
+        sessions = sessions_of(log, columns, ids_per_file)
         name = log_name([file["name"] for file in sessions.source["files"]])
         fitted = fit_models(
             sessions,
@@ -188,7 +189,7 @@ def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
     heads = [Column("model"), Column("EM steps", align_right=True)]
     names = ("log likelihood", "below best", "perplexity", *(f"at {k + 1}" for k in ranks))
     heads += [Column(name, align_right=True) for name in names]
-    rows = []
+    rows: list[list[str]] = []
     for name, score, below, half in fitted.scores().rows():
         estimator = fitted.scored[name]
         steps = str(getattr(estimator, "n_iter_", "closed form"))

@@ -28,6 +28,14 @@ ColumnNames = Annotated[
         "item=doc_id,clicked=is_click.",
     ),
 ]
+IdsPerFile = Annotated[
+    bool,
+    typer.Option(
+        "--ids-per-file",
+        help="Count the same session id in two files as two sessions, because each file numbers "
+        "its own sessions.",
+    ),
+]
 
 
 def names(columns: str) -> dict[str, str]:
@@ -38,9 +46,9 @@ def names(columns: str) -> dict[str, str]:
     return {role.strip(): column.strip() for role, _, column in parts}
 
 
-def sessions_of(log: list[str], columns: str) -> ClickLog:
+def sessions_of(log: list[str], columns: str, ids_per_file: bool = False) -> ClickLog:
     """Read a log, and report its number of sessions and the fraction with at least one click."""
-    sessions = read_log(log, columns=names(columns))
+    sessions = read_log(log, columns=names(columns), ids_per_file=ids_per_file)
     share = sessions.clicks.any(axis=1).mean()
     print_text(
         error_console(), f"read {len(sessions):,} sessions, {share:.1%} of them with a click"
