@@ -43,7 +43,7 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, print
     said = printed(["fit", str(log_file), *words])
     assert "7,200 sessions" in said
     assert "1,800 held-out" in said
-    assert re.search("^CM +closed form +-inf ", said, re.MULTILINE)
+    assert re.search("^CM +closed form +-inf +inf ", said, re.MULTILINE)
     instance = load_instance(out)
     assert (instance.name, instance.n_items, instance.n_positions) == ("often", 6, 4)
     assert instance.estimation["items"] == list("abcdef")
@@ -102,6 +102,9 @@ def test_production_list_is_the_most_frequent_one():
     instance = fit_models(log, ["CM"], n_items=5, test_share=0).instances["q"]
     labels = [instance.labels[item] for item in instance.initial_ranking]
     assert labels == ["c", "b", "a", "e", "d"]
+    with pytest.warns(UserWarning, match="'q': 2 lists were shown most often, in 2 of 4 sessions"):
+        instance = fit_models(log[2:], ["CM"], n_items=5, test_share=0).instances["q"]
+    assert [instance.labels[item] for item in instance.initial_ranking[:3]] == ["a", "e", "c"]
 
 
 def test_the_order_of_sessions_and_labels_does_not_matter():
@@ -113,12 +116,14 @@ def test_the_order_of_sessions_and_labels_does_not_matter():
     order = rng.permutation(600)
     numbers = np.array([2, 0, 1, 3])  # c, a, b and d in the other log
     items = numbers[lists[order]]
-    other = ClickLog(items, clicks[order], 1 - queries[order], tuple("abcd"), ("p", "q"))
+    labels = tuple("abcd-"), ("p", "q", "")  # two do not occur
+    other = ClickLog(items, clicks[order], 1 - queries[order], *labels)
     first, second = (fit_models(part, ["DBN", "PBM"], ["p", "q"]) for part in (log, other))
     assert first.scores().equals(second.scores())
     assert first.test.to_frame().equals(second.test.to_frame())
     for query, instance in first.instances.items():
         assert instance.to_dict() == second.instances[query].to_dict()
+    assert first.test.item_labels == log.item_labels  # numbers mean what they mean in the log
     with_seed = fit_models(log, ["DBN"], seed=1)
     assert not with_seed.test.to_frame().equals(first.test.to_frame())
 

@@ -4,6 +4,7 @@ sessions.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -144,6 +145,8 @@ def fit_models(
 
     Warns:
         ConvergenceWarning: EM with a ``tol`` had not converged after its last step.
+        UserWarning: several lists of a query were shown equally often, and most often. The first
+            of them in the order of the items' labels becomes the instance's initial ranking.
 
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
@@ -157,14 +160,18 @@ def fit_models(
     for name in check_labels("models", models):
         check_choice("model", name, MODEL_ESTIMATORS)
     check_number("test_share", test_share, 0, below=1)
-    log = _sorted_log(log)
+    if not len(log):
+        raise ValueError("the log has no sessions")
+    given = log
+    order, log = _sorted_log(given)
     labels = check_labels("queries", queries) or frequent_queries(log)
     items = {label: _items_of(log, label, n_items) for label in labels}
-    train, test = _hold_out(log, test_share, check_seed(seed)) if test_share else (log, log[:0])
-    scored = {name: MODEL_ESTIMATORS[name]().fit(train) for name in models}
+    held_out = _held_out(len(log), test_share, check_seed(seed))
+    scored = {name: MODEL_ESTIMATORS[name]().fit(log[~held_out]) for name in models}
     estimators = scored
     if test_share:
         estimators = {name: MODEL_ESTIMATORS[name]().fit(log) for name in models}
+    train, test = given[order[~held_out]], given[order[held_out]]
     fitted = Fitted(train, test, scored, estimators, {})
     provenance = {
         "sessions_of_all_queries": len(log),
@@ -193,34 +200,44 @@ def _finite_scores(fitted: Fitted) -> dict[str, float | None]:
     return {name: score if np.isfinite(score) else None for name, score in scores}
 
 
-def _sorted_log(log: ClickLog) -> ClickLog:
-    """Return a log with its labels in alphabetical order, and its sessions sorted by query, list
-    and clicks. Two logs with the same sessions are equal after sorting, since sessions with the
-    same query, list and clicks are interchangeable.
+def _sorted_log(log: ClickLog) -> tuple[NDArray[np.int64], ClickLog]:
+    """Return the order of a log's sessions by query, list and clicks, and the log in this order,
+    with its labels in alphabetical order and without labels of other sessions. Two logs with the
+    same sessions are equal after sorting, since sessions with the same query, list and clicks are
+    interchangeable.
     """
-    item_labels, items = _sorted_labels(log.item_labels)
-    query_labels, queries = _sorted_labels(log.query_labels)
+    item_labels, items = _sorted_labels(log.item_labels, log.items[log.items >= 0])
+    query_labels, queries = _sorted_labels(log.query_labels, log.queries)
     items, queries = np.append(items, np.int32(-1))[log.items], queries[log.queries]
     order = np.lexsort([*log.clicks.T[::-1], *items.T[::-1], queries])
     items, queries = items[order], queries[order]
-    return ClickLog(items, log.clicks[order], queries, item_labels, query_labels, log.source)
+    return order, ClickLog(items, log.clicks[order], queries, item_labels, query_labels, log.source)
 
 
-def _sorted_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Return labels in alphabetical order, and the new number of each label."""
-    order = sorted(range(len(labels)), key=labels.__getitem__)
-    numbers = np.argsort(np.array(order, np.int64)).astype(np.int32)
+def _sorted_labels(
+    labels: Sequence[str], used: NDArray[np.int32]
+) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Return the labels whose numbers are used, in alphabetical order, and the new number of each
+    label, which is -1 for the others.
+    """
+    occurring = np.flatnonzero(np.bincount(used, minlength=len(labels)))
+    order = sorted(occurring.tolist(), key=labels.__getitem__)
+    numbers = np.full(len(labels), -1, np.int32)
+    numbers[order] = np.arange(len(order))
     return tuple(labels[number] for number in order), numbers
 
 
-def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
-    """Split a log at random into training sessions and held-out sessions, at least one each."""
-    if len(log) < 2:
-        raise ValueError(f"the log has {len(log)} sessions; expected 2 or more, to hold some out")
-    size = min(max(round(share * len(log)), 1), len(log) - 1)
-    held_out = np.zeros(len(log), bool)
-    held_out[np.random.default_rng(seed).choice(len(log), size, replace=False)] = True
-    return log[~held_out], log[held_out]
+def _held_out(n: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """Draw the held-out sessions among n sessions. Unless the share is 0, at least one session is
+    held out, and at least one is left.
+    """
+    held_out = np.zeros(n, bool)
+    if share:
+        if n < 2:
+            raise ValueError(f"the log has {n} sessions; expected 2 or more, to hold some out")
+        size = min(max(round(share * n), 1), n - 1)
+        held_out[np.random.default_rng(seed).choice(n, size, replace=False)] = True
+    return held_out
 
 
 def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
@@ -264,11 +281,20 @@ def _instance(
 
     Because items are numbered in the order of their labels, the numbers say nothing about positions
     and clicks. The initial ranking is the most frequent list, reduced to the instance's items, and
-    then the instance's other items, most often shown first.
+    then the instance's other items, most often shown first. If several lists are the most frequent,
+    the first one in the order of the labels counts, and a warning says so.
     """
     labels = sorted(items)
     sessions = log.of_query(query).items
     lists, counts = np.unique(sessions, axis=0, return_counts=True)
+    n_most = int((counts == counts.max()).sum())
+    if n_most > 1:
+        warnings.warn(
+            f"query {short_repr(query)}: {n_most:,} lists were shown most often, in "
+            f"{counts.max():,} of {len(sessions):,} sessions each; today's list is the first of "
+            "them in the order of the items' labels",
+            stacklevel=3,
+        )
     production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
     initial = dict.fromkeys([*filter(set(items).__contains__, production), *items])
     return Instance(

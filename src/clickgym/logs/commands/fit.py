@@ -197,7 +197,8 @@ def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
         if any(getattr(fit, "converged_", None) is False for fit in fits):
             steps += ", not converged"
         by_rank = estimator.perplexity_by_rank(fitted.test)
-        difference = f"{below:.4f} ± {half:.4f}" if rows and np.isfinite(below) else "–"
+        difference = f"{below:.4f} ± {half:.4f}" if np.isfinite(below) else "inf"
+        difference = difference if rows else "–"  # the best model comes first
         figures = [f"{score:.5f}", difference, f"{np.nanmean(by_rank):.5f}"]
         rows.append([name, steps, *figures, *(f"{value:.4f}" for value in by_rank)])
     return heads, rows
