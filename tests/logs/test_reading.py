@@ -140,25 +140,50 @@ def test_a_frame_with_other_names_and_types():
 WHOLE = pl.DataFrame(
     {"session": [7, 7], "query": [5, 5], "position": [1, 2], "item": [20, -3], "clicked": [0, 1]}
 )
+OTHERS = {
+    "float": lambda label: label.cast(pl.Float64),
+    "float32": lambda label: label.cast(pl.Float32),
+    "decimal": lambda label: label.cast(pl.Decimal(9, 2)),
+    "text": lambda label: label.cast(pl.Float64).cast(pl.String),
+    "spaces": lambda label: pl.format(" {} ", label),
+    "category": lambda label: label.cast(pl.String).cast(pl.Categorical),
+    "one text of two": lambda label: (
+        pl.when(pl.col("position") == 1)
+        .then(label.cast(pl.String))
+        .otherwise(label.cast(pl.Float64).cast(pl.String))
+    ),
+}
 
 
-@pytest.mark.parametrize("type_", [pl.Float64, pl.Float32, pl.Decimal(9, 2), pl.String])
-def test_whole_floats_and_integers_are_the_same_labels(tmp_path, type_):
-    """Other labels keep their text: 7.0 among texts, such as the numbers of versions."""
-    labels = pl.col("session", "query", "item")
-    floats = WHOLE.with_columns(labels.cast(pl.Float64)).with_columns(labels.cast(type_))
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_label_is_the_same_in_every_type_and_file(tmp_path, other):
+    """Integers, whole floats and text are the same labels, in Parquet and in CSV."""
+    labels = {name: OTHERS[other](pl.col(name)) for name in ("session", "query", "item")}
     WHOLE.with_columns(session=8).write_parquet(tmp_path / "a.parquet")
-    floats.write_parquet(tmp_path / "b.parquet")
-    floats.with_columns(session=9).write_csv(tmp_path / "c.csv")
+    WHOLE.with_columns(**labels).write_parquet(tmp_path / "b.parquet")
+    WHOLE.with_columns(session=9).with_columns(**labels).write_csv(tmp_path / "c.csv")
     log = read_log(f"{tmp_path}/*")
     assert rows(log) == [("5", ["20", "-3"], [0, 1])] * 3
-    half = WHOLE.with_columns(item=pl.Series([20.0, 0.5]))
-    assert read_log(half).item_labels == ("20", "0.5")
-    versions = WHOLE.with_columns(item=pl.Series(["7.0", "7"]))
-    assert read_log(versions).item_labels == ("7.0", "7")
-    unknown = WHOLE.with_columns(item=pl.Series([20.0, float("nan")]))
-    with pytest.raises(ValueError, match="row 2 has nan in the column item; expected a label"):
-        read_log(unknown)
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        ([20.0, 0.5], ("20", "0.5")),
+        ([2.0**53, 7.0], ("9007199254740992", "7")),
+        ([2.0**53 + 2, 7.0], "row 1 has 9007199254740994.0 .* a label; floats of this size are"),
+        (["7", "9.123456789012346e+18"], r"row 2 has '9.12345.*e\+18' .* a label; floats of this"),
+        (pl.Series([7, 2e7], dtype=pl.Float32), "row 2 has 20000000.0 .* a label; floats of this"),
+        ([20.0, float("nan")], "row 2 has nan in the column item; expected a label$"),
+    ],
+)
+def test_floats_that_were_rounded_are_no_labels(labels, found):
+    log = WHOLE.with_columns(item=pl.Series(labels))
+    if isinstance(found, tuple):
+        assert read_log(log).item_labels == found
+        return
+    with pytest.raises(ValueError, match=found):
+        read_log(log)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +322,8 @@ def test_queries_in_the_names_of_folders(tmp_path, ending):
             {"session": [session], "position": [1], "item": [item], "clicked": [1], "day": [2]}
         )
         getattr(part, f"write_{ending}")(folder / f"part-0.{ending}")
-    read = rows(read_log(tmp_path / "**" / f"*.{ending}"))
+    with pytest.warns(UserWarning, match="column query has '007' and '7', which count as diff"):
+        read = rows(read_log(tmp_path / "**" / f"*.{ending}"))
     assert sorted(read) == [("007", ["b"], [1]), ("7", ["a"], [1]), ("red shoes", ["a"], [1])]
     # a column of the file takes precedence over a folder
     log = read_log(tmp_path / "day=1" / "query=7" / f"*.{ending}", columns={"query": "day"})
@@ -317,6 +343,8 @@ def test_named_levels_of_a_pandas_index_are_columns():
     both = pandas.concat({"q": table[:1], "r": table[1:]}, names=["query"])
     assert read_log(both).query_labels == ("q", "r")
     assert len(read_log(both.reset_index("query").set_index(["session", "position"]))) == 2
+    with pytest.raises(ValueError, match=r"the frame cannot be read .*one type in each column"):
+        read_log(table.assign(query=[5, "5"]))
 
 
 @pytest.mark.parametrize("column", ["position", "clicked"])

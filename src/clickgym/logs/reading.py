@@ -38,6 +38,9 @@ ROLES = {
 }
 """The roles of columns, and what the column in each role must contain."""
 EXPECTED = "expected CSV, perhaps gzipped, or Parquet; see docs/fit.md"
+WHOLE_FLOAT = r"^(-?\d+)\.0+$"
+LARGE_FLOAT = r"^-?\d(\.\d+)?e\+\d+$"
+"""How libraries write floats from 1e16 on."""
 NO_LABEL = "__HIVE_DEFAULT_PARTITION__"
 """The text that stands for a missing value in the folder names of a table that is partitioned into
 folders.
@@ -79,7 +82,8 @@ def read_log(
 
     Warns:
         UserWarning: at most one session in a thousand is damaged, and these sessions were left out;
-            or there is no column ``query``.
+            there is no column ``query``; or two labels differ only in zeros at the beginning, such
+            as 7 and 007.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -122,6 +126,8 @@ def read_log(
         if hasattr(frame, "reset_index"):  # a pandas frame, whose index Polars would drop
             levels = [level for level in frame.index.names if level is not None]
             frame = frame.reset_index([level for level in levels if level not in frame])
+            with one_line_errors(name, "cannot be read", "expected one type in each column"):
+                frame = pl.DataFrame(frame)
         table = pl.DataFrame(frame)
         rows = _rows(name, table, names, table.columns)
     if not rows.height:
@@ -138,7 +144,10 @@ def read_log(
             stacklevel=2,
         )
         rows = rows.with_columns(query=pl.lit("all"))
-    return replace(_log_of(name, rows), source={**sources, "columns": columns_used})
+    log = _log_of(name, rows)
+    _warn_of_lost_zeros(name, names["item"], log.item_labels)
+    _warn_of_lost_zeros(name, names["query"], log.query_labels)
+    return replace(log, source={**sources, "columns": columns_used})
 
 
 def _files_of(pattern: str | PathLike[str]) -> list[Path]:
@@ -260,24 +269,28 @@ def _rows(
         with one_line_errors(
             f"{name}: the column {column}", "cannot be read", f"expected {ROLES[role]}"
         ):
-            rows[role] = table.select(_values(role, column, table.schema[column]))[column]
+            if ROLES[role] == "a label":
+                rows[role] = label_text(table[column])
+            else:
+                rows[role] = table.select(_numbers(role, column, table.schema[column]))[column]
         gaps = rows[role].is_null()
         if gaps.any():
             row = gaps.arg_true()[0]
+            value, expected = table[column][row], ROLES[role]
+            if expected == "a label" and value is not None and value == value:  # not nan
+                expected += "; floats of this size are rounded, so save integers or text instead"
             raise ValueError(
-                f"{name}: {row_word} {row + first} has {short_repr(table[column][row])} in the "
-                f"column {column}; expected {ROLES[role]}"
+                f"{name}: {row_word} {row + first} has {short_repr(value)} in the column {column}; "
+                f"expected {expected}"
             )
     return pl.DataFrame(rows)
 
 
-def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
-    """Return an expression for a column in the type that its role requires: text or finite numbers.
-    Other entries become null.
+def _numbers(role: str, column: str, type_: pl.DataType) -> pl.Expr:
+    """Return an expression for the numbers of a column. Entries that are not finite, or not in the
+    range of their role, become null.
     """
     values = pl.col(column)
-    if ROLES[role] == "a label":
-        return _labels(values, type_)
     if not (type_.is_numeric() or type_ == pl.Boolean):
         values = values.cast(pl.String)
         if role == "clicked":
@@ -287,18 +300,37 @@ def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
     return pl.when(is_right).then(number)
 
 
-def _labels(values: pl.Expr, type_: pl.DataType) -> pl.Expr:
-    """Return an expression for a column of labels as text. Whole floats become integers, because
-    pandas turns a column of integers into floats if an entry is missing. In a column of text, all
-    entries must be whole floats, such as ``7.0``.
+def label_text(values: pl.Series) -> pl.Series:
+    """Return a column of labels as text, such that the same label has the same text in every type
+    and file. Spaces around a label do not count. Whole floats become integers, because pandas turns
+    integers into floats if an entry is missing. Floats that are too large to hold every integer
+    have been rounded, so they become null.
     """
     text = values.cast(pl.String)
-    if type_.is_float():
-        number = values.cast(pl.Int64, strict=False)
-        text = pl.when(values.is_finite()).then(text)
-        return pl.when(number == values).then(number.cast(pl.String)).otherwise(text)
-    are_floats = text.str.contains(r"^-?\d+\.0+$").all()
-    return pl.when(are_floats).then(text.str.replace(r"\.0+$", "")).otherwise(text)
+    if values.dtype.is_integer():
+        return text
+    text = text.str.strip_chars()
+    if text.str.contains(WHOLE_FLOAT).any():
+        text = text.str.replace(WHOLE_FLOAT, "${1}")
+    if values.dtype.is_float():
+        is_exact = values.abs() <= 2 ** (24 if values.dtype == pl.Float32 else 53)  # not for nan
+    else:
+        is_exact = ~text.str.contains(LARGE_FLOAT)
+    return text if is_exact.all() else text.set(~is_exact, None)
+
+
+def _warn_of_lost_zeros(name: str, column: str, labels: Sequence[str]) -> None:
+    """Warn if labels differ only in zeros at the beginning, which many programs remove."""
+    known = set(labels)
+    for label in labels:
+        short = label.lstrip("0") or "0"
+        if label != short and short in known and label.isdecimal():
+            warnings.warn(
+                f"{name}: the column {column} has {label!r} and {short!r}, which count as "
+                "different labels; if they mean the same, a program has removed the zeros",
+                stacklevel=3,
+            )
+            return
 
 
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
