@@ -12,7 +12,7 @@ import clickgym
 from clickgym.agents import FrozenPolicy
 from clickgym.core.kernels import uncompiled
 from clickgym.core.text import regret_text
-from clickgym.envs import CascadeModel, PiecewiseStationaryModel
+from clickgym.envs import CascadeModel, Instance, PiecewiseStationaryModel
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.table import format_table, to_latex
 from tests.runner.test_summaries import frame_of
@@ -147,9 +147,42 @@ def test_dashed_lines_where_users_change(tmp_path):
     swept = clickgym.sweep(envs, ["Random"], 1000, 2, n_jobs=1, out=tmp_path, progress=False)
     for results in (swept, clickgym.Results(tmp_path)):
         for arguments in ({}, {"log": False}):
-            panels = results.plot(**arguments).axes
-            marks = [[x.get_xdata()[0] for x in axes.lines[1:]] for axes in panels]
+            figure = results.plot(**arguments)
+            marks = [[x.get_xdata()[0] for x in axes.lines[1:]] for axes in figure.axes]
             assert marks == [[400], []]
+            entries = [text.get_text() for text in figure.legends[0].get_texts()]
+            assert entries == ["Random", "users change"]
+    assert len(swept.select(None, ["constant"]).plot().legends[0].get_texts()) == 1
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_mean_has_the_changes_of_all_its_instances():
+    """If users change at different times, a panel for each instance has the lines."""
+    models = [CascadeModel(attraction, 1) for attraction in ([0.1, 0.9], [0.9, 0.1])]
+    early, late = (PiecewiseStationaryModel(models, [0, n]) for n in (100, 300))
+    title = "users change at different times"
+    for users, mean_has, says in (((early, early), [100], False), ((early, late), [], True)):
+        instances = [
+            Instance(name, {model.kind: model}, 1) for name, model in zip("ab", users, strict=True)
+        ]
+        settings = {"instances": instances, "n_jobs": 1, "progress": False}
+        results = clickgym.sweep(["NonStationaryCMRank-v0"], ["Random"], 500, 2, **settings)
+        (mean,) = results.plot().axes
+        assert [line.get_xdata()[0] for line in mean.lines[1:]] == mean_has
+        assert (title in mean.get_title()) == says
+        panels = results.plot(by_instance=True).axes
+        starts = [[line.get_xdata()[0] for line in axes.lines[1:]] for axes in panels]
+        assert starts == [[model.starts[1]] for model in users]
+        assert not any(title in axes.get_title() for axes in panels)
+
+
+def test_bands_of_regret_do_not_go_below_0():
+    """The half-width of the interval of 1 and 3 is 12.7. Differences may be below 0."""
+    rows = frame_of({"a": [1, 3], "b": [0, 0]})
+    for reference, low in {None: 0.0, "b": 2 - 12.7}.items():
+        figure = clickgym.Results.of_rows(rows).plot(log=False, reference=reference)
+        heights = [y for _, y in figure.axes[0].collections[0].get_paths()[0].vertices]
+        assert min(heights) == pytest.approx(low, abs=0.01)
 
 
 def test_bands_of_metrics_stay_between_0_and_1():

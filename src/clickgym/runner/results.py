@@ -246,7 +246,8 @@ class Results:
 
         Each additional metric has its own row of panels, which show the metric's mean per session
         within windows of the run. Dashed vertical lines mark the sessions at which the users of a
-        sweep change.
+        sweep change. A panel that is the mean over instances has such lines only if the users of
+        all these instances change at the same sessions; otherwise, its title says so.
 
         Args:
             path: the file in which the figure is saved; by default, the figure is not saved. The

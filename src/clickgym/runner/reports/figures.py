@@ -8,7 +8,7 @@ import io
 import itertools
 import math
 import textwrap
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +49,7 @@ error or the regret of `Oracle`.
 """
 OWN_USERS = "custom"
 """The name of the instance if you pass your own click model. Titles leave out this name."""
+CHANGE_LABEL = "users change"
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
 """Settings for written files: reproducible element names in SVG, and TrueType fonts, because
 publishers reject Type 3 fonts, which matplotlib embeds by default.
@@ -134,8 +135,11 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
     panels = rows.partition_by(["env", "instance"] if options.by_instance else "env")
     styles = line_styles(rows["agent"].unique(maintain_order=True))
     labels = _labels(rows, options)
-    layout = _layout(len(panels), [*labels.values()], options)
+    changes = [_changes_in(panel, options.cells) for panel in panels]
+    entries = [*labels.values(), *([CHANGE_LABEL] if any(changes) else [])]
+    layout = _layout(len(panels), entries, options)
     line_of: dict[str, Any] = {}  # the first line of each agent, for the legend
+    marks: list[Any] = []  # a line where users change, for the legend
     counts = []
     with matplotlib.rc_context(PAGE if options.width is None else PAPER):
         figure = NotebookFigure(figsize=(layout.width, layout.height), layout="constrained")
@@ -144,16 +148,18 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
         for measure, block in zip(options.measures, grid.reshape(n_measures, -1), strict=True):
             for axes in block[len(panels) :]:
                 axes.remove()
-            for axes, panel in zip(block, panels, strict=False):
+            for axes, panel, sessions in zip(block, panels, changes, strict=False):
                 panel = with_units(panel)
                 curves = curves_of(panel, measure, options)
                 counts.append(count_runs(panel.filter(step=panel["step"].max()), ["agent"]))
                 for agent, line in _draw(axes, curves, measure, styles, options).items():
                     line.set_label(labels[agent])
                     line_of.setdefault(agent, line)
-                _mark_changes(axes, panel["env"][0], panel["instance"].unique(), options.cells)
+                mark = _mark_changes(axes, sessions or ())
                 letters = int(1.1 * LETTERS * layout.width / layout.n_columns)
-                axes.set_title(_panel_title(panel, options, letters))
+                axes.set_title(_panel_title(panel, options, letters, sessions is None))
+                if mark is not None:
+                    marks = [mark]
         if not line_of:
             raise ValueError(
                 f"no other agent had the same users as {options.reference}, so there are no "
@@ -164,8 +170,9 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
             is_one = over == "one run"
             title = "One run" if is_one else f"Mean and 95 % confidence band over {over}"
             figure.suptitle(textwrap.fill(title, int(LETTERS * layout.width)), fontsize=11)
+        lines = sorted(line_of.values(), key=lambda line: -np.max(line.get_ydata()))
         figure.legend(
-            handles=sorted(line_of.values(), key=lambda line: -np.max(line.get_ydata())),
+            handles=[*lines, *marks],
             frameon=False,
             loc="outside lower center",
             ncols=layout.legend_columns,
@@ -205,8 +212,17 @@ def _layout(n_panels: int, labels: Sequence[str], options: PlotOptions) -> _Layo
     return _Layout(width, height, n_rows, n_columns, legend_columns)
 
 
-def _panel_title(panel: polars.DataFrame, options: PlotOptions, n_letters: int) -> str:
-    """Return a panel's title, its environment and instances, in lines of up to ``n_letters``."""
+def _panel_title(
+    panel: polars.DataFrame, options: PlotOptions, n_letters: int, has_own_changes: bool
+) -> str:
+    """Return a panel's title, its environment and instances, in lines of up to ``n_letters``.
+
+    Args:
+        panel: the rows of the panel.
+        options: the options of the figure.
+        n_letters: the number of letters in a line.
+        has_own_changes: whether the users of each instance change at sessions of their own.
+    """
     titles = [options.text(panel["env"][0])]
     if len(titles[0]) > n_letters:  # break a long title after the id first
         titles = titles[0].replace(":", ":\n", 1).splitlines()
@@ -215,6 +231,8 @@ def _panel_title(panel: polars.DataFrame, options: PlotOptions, n_letters: int) 
         titles.append(f"mean over {len(instances)} instances")
     elif (title := options.text(instances[0])) != OWN_USERS:
         titles.append(title)
+    if has_own_changes:
+        titles.append("users change at different times")
     return "\n".join(textwrap.fill(title, n_letters) for title in titles)
 
 
@@ -300,8 +318,10 @@ def _draw(
             look |= {"marker": "o", "clip_on": False}
         [lines[agent]] = axes.plot(step, mean, label=options.text(agent), **look)
         low, high = np.maximum(mean - half, floor), mean + half
-        if is_share(measure) and options.reference is None:
+        if options.reference is None and is_share(measure):
             low, high = np.clip([low, high], 0.0, 1.0)
+        elif options.reference is None and measure == "regret":
+            low = np.maximum(low, np.minimum(mean, 0.0))
         axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
     missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
     if missing:
@@ -317,13 +337,27 @@ def _draw(
     return lines
 
 
-def _mark_changes(axes: Axes, env: str, instances: Container[str], cells: Sequence[Cell]) -> None:
-    """Draw a dashed vertical line at each session at which the users in a panel change."""
+def _changes_in(panel: polars.DataFrame, cells: Sequence[Cell]) -> tuple[int, ...] | None:
+    """Return the sessions at which the users of a panel change; None if the panel is the mean over
+    instances whose users change at different sessions, because no line would apply to all of them.
+    """
+    env, instances = panel["env"][0], set(panel["instance"])
+    changes = {cell.changes for cell in cells if cell.env == env and cell.instance in instances}
+    return changes.pop() if len(changes) == 1 else None if changes else ()
+
+
+def _mark_changes(axes: Axes, changes: Iterable[int]) -> Any:
+    """Draw a dashed vertical line at each session at which the users of a panel change, above the
+    grid and below the curves. Return one of the lines, or None.
+    """
     first, last = axes.get_xlim()
-    panel_cells = [cell for cell in cells if cell.env == env and cell.instance in instances]
-    for change in {change for cell in panel_cells for change in cell.changes}:
+    line = None
+    for change in changes:
         if first < change < last:
-            axes.axvline(change, color="0.4", linewidth=1.2, linestyle="--", zorder=0)
+            line = axes.axvline(
+                change, color="0.4", linewidth=1.2, linestyle="--", zorder=0.9, label=CHANGE_LABEL
+            )
+    return line
 
 
 # ------------------------------------------------------------------------------------------- files
