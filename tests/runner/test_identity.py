@@ -42,9 +42,9 @@ def test_an_edit_of_a_module_that_the_class_imports(write, tmp_path, files, help
     importlib.import_module("plots")
     own = importlib.import_module(next(iter(files)).replace("__", "."))
     sweep(tmp_path / "out", [own.Forward])
-    write(plots="# edited")
+    write(plots="edited = True")
     sweep(tmp_path / "out", [own.Forward], 2)
-    write(**{helper: f"{files[helper]}\n# edited"})
+    write(**{helper: f"{files[helper]}\nedited = True"})
     with pytest.raises(ValueError, match=f"{helper.replace('__', '.')} has changed"):
         sweep(tmp_path / "out", [own.Forward])
     write(**{helper: files[helper]})
@@ -65,7 +65,7 @@ def test_an_edit_of_your_click_model(write, tmp_path):
     write(shop=SHOP)
     envs, out = ["shop:ShopRank-v0:attraction=[0.5,0.2],n_positions=1"], tmp_path / "out"
     clickgym.sweep(envs, ["Random"], 10, 1, out=out, n_jobs=1, progress=False)
-    write(shop=f"{SHOP}# edited")
+    write(shop=f"{SHOP}\nedited = True")
     with pytest.raises(ValueError, match=r"env shop:.* because shop has changed"):
         clickgym.sweep(envs, ["Random"], 10, 1, out=out, n_jobs=1, progress=False)
 
@@ -104,7 +104,7 @@ sweep = clickgym.sweep(["PBMRank-v0"], [Mine], 10, RUNS, out="out", n_jobs=1, pr
 print(sweep.rows["run"].n_unique())
 """
 EDITS = {
-    "Mine has changed": ("Random):", "Random):  # edited"),
+    "Mine has changed": ("order()\n", "order() + 0\n"),
     "order has changed": ("order(): ...", "order(): return 1"),
     "__main__:SIZE has changed": ("SIZE = 1", "SIZE = 2"),
 }
@@ -125,6 +125,22 @@ def test_of_a_script_the_class_counts(program, tmp_path):
         with pytest.raises(ValueError, match=what):
             play(*edit)
     assert play("RUNS = 1", "RUNS = 2") == "2\n"
+
+
+def test_words_about_code_are_not_code(write, tmp_path):
+    """Comments, docstrings and the layout may be edited."""
+    write(own=AGENT)
+    own = importlib.import_module("own")
+    sweep(tmp_path / "out", [own.Forward])
+    heading = "class Forward(Agent):\n"
+    words = AGENT.replace(heading, f'{heading}    """Better words."""\n\n').replace(
+        "):\n", "):  #\n"
+    )
+    write(own=f'"""A module."""\n\n{words}')
+    sweep(tmp_path / "out", [own.Forward], 2)
+    write(own=words.replace("self.ranking =", "self.ranking = shown ="))
+    with pytest.raises(ValueError, match="own has changed"):
+        sweep(tmp_path / "out", [own.Forward])
 
 
 def test_a_notebook_has_no_file(tmp_path, monkeypatch):
@@ -156,8 +172,7 @@ def test_users_are_told_apart_by_their_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("agent", "packages"),
-    [("Random", set()), ("PPO", {"torch", "stable-baselines3"})],
+    ("agent", "packages"), [("Random", set()), ("PPO", {"torch", "stable-baselines3"})]
 )
 def test_versions_of_what_decides_numbers(agent, packages):
     pytest.importorskip("stable_baselines3")

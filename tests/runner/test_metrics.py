@@ -346,7 +346,7 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent):
     lower = sweep(runs=2, metrics=["any_click", name], overwrite=True).rows.filter(step=50)
     assert lower[name].sum() > rows[name].sum()
     own.FROM = 0
-    write(own_metric=f"{OWN}# edited")
+    write(own_metric=OWN.replace("return 1.0", "return 2.0 / 2.0"))
     with pytest.raises(ValueError, match=r"because own_metric has changed"):
         sweep(runs=2, metrics=["any_click", name])
     assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=[name]).metrics] == [name]

@@ -5,11 +5,13 @@ By comparing these meanings, clickgym finds out whether two sweeps can be shown 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,9 +40,10 @@ class Meaning:
     Attributes:
         spec: the spec as you could type it; None if there is no spec, as for a lambda.
         files: SHA-256 digests, keyed by name, of your own modules that the label uses, of classes
-            and functions that the script defines, and of files that the spec's arguments name,
-            without the notes of ``clickgym fit`` on where its users come from. The digest of a
-            class that is defined in a notebook is None.
+            and functions that the script defines, and of files that the spec's arguments name. Code
+            is digested without comments and docstrings, and users from ``clickgym fit`` without the
+            notes on where they come from. The digest of a class that is defined in a notebook is
+            None.
         values: the values, keyed by name, of the upper-case constants in these modules
             (``"module:NAME"``) and of the attributes of their classes (``"module:Class.name"``), if
             JSON can store the values.
@@ -161,11 +164,13 @@ def _add_code(meaning: Meaning, pending: list[Any]) -> None:
             source = ""
             with suppress(OSError, TypeError):  # code in a notebook has no file
                 source = inspect.getsource(obj)
-            meaning.files[obj.__qualname__] = _digest(source.encode()) if source else None
-            words = {*re.findall(r"\w+", source)}
+            code = _without_comments(source)
+            meaning.files[obj.__qualname__] = _digest(code.encode()) if source else None
+            words = {*re.findall(r"\w+", code)}
             scope = {word: value for word, value in scope.items() if word in words}
         else:
-            meaning.files[module.__name__] = _digest(Path(str(module.__file__)).read_bytes())
+            source = Path(str(module.__file__)).read_bytes().decode(errors="replace")
+            meaning.files[module.__name__] = _digest(_without_comments(source).encode())
         meaning.values.update(_plain_values(module, scope))
         pending += scope.values()
 
@@ -196,6 +201,25 @@ def _is_own(module: ModuleType) -> bool:
     return module.__name__ == "__main__" or not (
         is_ours or any(folder in file for folder in INSTALLED)
     )
+
+
+def _without_comments(source: str) -> str:
+    """Return Python code without comments and docstrings, in a uniform layout, so that an edit of
+    words leaves the text as it is; anything but Python code is returned unchanged.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(source))
+    except (SyntaxError, ValueError):  # such as a compiled extension
+        return source
+    return ast.unparse(_WithoutTexts().visit(tree))
+
+
+class _WithoutTexts(ast.NodeTransformer):
+    """Removes docstrings, and other statements that consist of a text, from code."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        value = node.value
+        return None if isinstance(value, ast.Constant) and isinstance(value.value, str) else node
 
 
 def _digest(content: bytes) -> str:
