@@ -2,6 +2,7 @@
 and their checks reject empty answers and accept the solutions.
 """
 
+import ast
 import json
 import runpy
 from pathlib import Path
@@ -32,7 +33,8 @@ WRONG = [
     (2, 4, f"{THOMPSON} np.quantile({DRAWN}, self.rng.random(), axis=0)"),  # not independent
     (3, 2, "examined = lambda clicks: np.arange(3) <= (clicks.argmax() if clicks.any() else 2)"),
     (3, 3, "cascade_estimate = attraction"),
-    (3, 4, "estimates_of_best = [0.903, 0.666, 0.464]"),  # of the list 0, 1, 3
+    (3, 4, "estimates_of_best, is_confirmed = [0.903, 0.666, 0.464], True"),  # of the list 0, 1, 3
+    (3, 4, "estimates_of_best, is_confirmed = cascade_estimates(right_log), False"),
     (3, 5, "share_of_several, share_in_cascade = 0.137, 0.137"),
     (4, 1, "require_examination = ['PBMUCB', 'PBMPIE', 'PBMTS', 'BCMPTS']"),
     (4, 2, "estimated_examination = examination"),
@@ -68,6 +70,16 @@ def test_notebook_has_no_outputs(name):
     for cell in cells_of(name):
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_check_has_a_fuller_hint(name):
+    """The first notebook promises it for a second wrong answer."""
+    for cell in cells_of(name):
+        if "check" in cell["metadata"].get("tags", ()):
+            nodes = ast.walk(ast.parse("".join(cell["source"])))
+            (check,) = (x for x in nodes if isinstance(x, ast.Call) and "Check" in ast.dump(x.func))
+            assert len(check.args) >= 3, ast.unparse(check)
 
 
 def test_check_of_an_answer(capsys):
