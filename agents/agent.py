@@ -107,6 +107,12 @@ class BaseAgent:
     figure shows the first. Empty if the text names no click model.
     """
 
+    theory_argument: ClassVar[str] = ""
+    """The constructor argument whose default, None, is the radius of the paper's theory. A note
+    below the table names the agents that use this default, because they explore much more than
+    agents whose radius was chosen in experiments.
+    """
+
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages, in addition to numpy and numba, whose versions affect the agent's results."""
     bibtex_keys: ClassVar[Sequence[str]] = ()

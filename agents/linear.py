@@ -190,6 +190,7 @@ class RidgeAgent(ContextualAgent):
     """
 
     click_models = "any, with linear attraction"
+    theory_argument = "alpha"
     feedback: ClassVar[int] = ALL_POSITIONS
     state_type = LinearState
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
@@ -661,6 +662,7 @@ class LinearTS(RidgeAgent):
 
     paper = "Agrawal and Goyal 2013"
     bibtex_keys = ["lints"]
+    theory_argument = ""
     rank_kernel = rank_by_posterior
 
     def __init__(

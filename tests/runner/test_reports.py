@@ -12,8 +12,9 @@ import clickgym
 from clickgym.agents import FrozenPolicy
 from clickgym.core.kernels import uncompiled
 from clickgym.core.text import regret_text
-from clickgym.envs import CascadeModel, Instance, PiecewiseStationaryModel
+from clickgym.envs import CascadeModel, Instance, PiecewiseStationaryModel, load_instance
 from clickgym.runner.reports import figures
+from clickgym.runner.reports.bibliography import to_bibtex
 from clickgym.runner.reports.table import format_table, to_latex
 from tests.runner.test_summaries import frame_of
 
@@ -298,6 +299,43 @@ def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
         text = printed(["report", str(where), "--bib"])
         assert sorted(re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)) == keys
         assert text.count("{") == text.count("}")
+
+
+@pytest.mark.uncompiled
+def test_your_own_file_is_not_a_query_of_clickgym(tmp_path):
+    """Users in your own file may have the name of a shipped query."""
+    file = tmp_path / "yandex-9.json"
+    load_instance("yandex-9").save(file)
+    cites = []
+    for instance in ("yandex-9", "yandex-9:shuffle=1", str(file), load_instance(file)):
+        settings = {"instances": [instance], "n_jobs": 1, "progress": False}
+        results = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, **settings)
+        cites.append("wscd2012" in to_bibtex(results))
+    assert cites == [True, True, False, False]
+
+
+@pytest.mark.uncompiled
+def test_names_of_a_paper_in_latex():
+    """The names stand in the rows, headings and notes. Two agents need two names."""
+    env, agents = "ContextualCMRank-v0", ["UBMLinUCB", "C2UCB:alpha=0.2", "C2UCB", "LinearTS"]
+    names = {env: "Cascade", "UBMLinUCB": "Ours", "C2UCB": "C²UCB", "reward": "satisfied"}
+    swept = clickgym.sweep([env], agents, 20, 2, n_jobs=1, progress=False)
+    single = [clickgym.run(agent, env, 20, seed=1) for agent in agents[:3:2]]
+    for results in (swept, clickgym.Results(single)):
+        text = results.to_latex("C2UCB", names=names, label="tab:ours")
+        assert "{Cascade}" in text
+        assert "\nOurs & " in text
+        assert "& satisfied" in text
+        assert r"\label{tab:ours}" in text
+        assert "Besides clicks, Ours was told" in text
+        assert " C²UCB explore as much as theory prescribes" in text
+        assert "C2UCB &" not in text
+        assert "0.2 explore" not in text
+    assert "Differences to C²UCB are" in swept.to_latex("C2UCB", names=names)
+    assert r"\caption{Mine, at 95\,\%.}" in swept.to_latex(caption=r"Mine, at 95\,\%.")
+    assert swept.to_latex(names={"nobody": "x"}) == swept.to_latex()
+    with pytest.raises(ValueError, match="'Ours' for two names in the column agent"):
+        swept.to_latex(names={"UBMLinUCB": "Ours", "C2UCB": "Ours"})
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -303,20 +303,34 @@ class Results:
             write_figure(figure, check_path("path", path))
         return figure
 
-    def to_latex(self, reference: str | None = None) -> str:
+    def to_latex(
+        self,
+        reference: str | None = None,
+        *,
+        names: Mapping[str, str] | None = None,
+        caption: str | None = None,
+        label: str = "tab:regret",
+    ) -> str:
         """Return the `table` as LaTeX code that requires the package booktabs.
 
         The caption says what the intervals cover, which test the p-values come from, which agents
-        had their own users, what the agents were told in addition to clicks, and what they had
-        learned before these runs.
+        had their own users, what the agents were told in addition to clicks, which agents explore
+        as much as their theory prescribes, and what agents had learned before these runs.
 
         Args:
             reference: the agent with which the other agents are compared; by default, the same
                 agent as in `table`.
+            names: a mapping from the names of agents, environments, instances and metrics to the
+                names that the table shows, as in `plot`.
+            caption: the caption, as LaTeX code, in place of the one described above.
+            label: the label of the table.
+
+        Raises:
+            ValueError: two agents, environments or instances would have the same name.
         """
         from .reports.table import to_latex
 
-        return to_latex(self, reference)
+        return to_latex(self, reference, names, caption, label)
 
     def report(
         self, out: str | os.PathLike[str] | None = None, reference: str | None = None

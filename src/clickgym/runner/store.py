@@ -168,6 +168,22 @@ class Config:
         cells = [cell for cell in self.cells if getattr(cell, column) in subset]
         return replace(self, **{f"{column}s": subset}, cells=cells)  # type: ignore[arg-type]
 
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """Return a copy of the configuration with other labels."""
+        envs, instances, agents = (
+            {names.get(label, label): meaning for label, meaning in meanings.items()}
+            for meanings in (self.envs, self.instances, self.agents)
+        )
+        cells = [
+            cell._replace(
+                env=names.get(cell.env, cell.env),
+                instance=names.get(cell.instance, cell.instance),
+                agent=names.get(cell.agent, cell.agent),
+            )
+            for cell in self.cells
+        ]
+        return replace(self, envs=envs, instances=instances, agents=agents, cells=cells)
+
     def merge(self, other: Config) -> Self:
         """Return a copy of the configuration, extended by the agents, environments, instances and
         runs of another sweep.

@@ -32,10 +32,17 @@ def to_bibtex(results: Results) -> str:
             with suppress(Exception):  # a user's module may be missing
                 for entry in _entries(column, results.spec(column, label)):
                     users.setdefault(entry, []).append(label)
-    names = results.names("instance")
-    if real := [name for name in names if name.partition(":")[0] in shipped_instances()]:
+    instances = {name: results.spec("instance", name) for name in results.names("instance")}
+    if real := [name for name, spec in instances.items() if _is_shipped(spec)]:
         users[bibliography()[REAL_QUERIES]] = real
     return "\n\n".join(f"% {', '.join(users[entry])}\n{entry}" for entry in sorted(users))
+
+
+def _is_shipped(spec: str) -> bool:
+    """Return whether a spec stands for a real query that comes with clickgym, and not for a file or
+    an instance of the user that may have the same name.
+    """
+    return spec.partition(":")[0] in shipped_instances()
 
 
 def _entries(column: str, spec: str) -> list[str]:

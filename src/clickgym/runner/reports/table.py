@@ -16,6 +16,7 @@ from ...core.text import duration, one_line, regret_text, shorten
 from ..console import Column, print_table, print_text
 from ..make import requirements, resolve_agent
 from ..play.metrics import is_sum
+from ..store import LabelColumn
 from ..summaries import (
     HAS_OTHER_USERS,
     IS_OWN,
@@ -72,7 +73,11 @@ def print_results(console: Console, results: Results, reference: str | None = No
 
 
 def format_table(
-    results: Results, reference: str | None = None, *, with_time: bool = True
+    results: Results,
+    reference: str | None = None,
+    *,
+    with_time: bool = True,
+    names: Mapping[str, str] | None = None,
 ) -> FormattedTable:
     """Format the table of final results as text.
 
@@ -81,7 +86,16 @@ def format_table(
         reference: the agent with which the other agents are compared; by default, the same agent as
             in `Results.table`.
         with_time: whether the table has a column for the wall time; True by default.
+        names: a mapping from the names of agents, environments and instances to the names to show;
+            by default, all names are shown as they are.
+
+    Raises:
+        ValueError: two agents, environments or instances would have the same name.
     """
+    knowledge = [*notes_on_knowledge(results, names or {})]
+    if names:
+        results = _renamed(results, names)
+        reference = names.get(reference, reference) if reference else None
     table, metrics = results.table(reference), metrics_of(results.rows)
     unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
@@ -110,7 +124,7 @@ def format_table(
             f"{unknown_text}, because info has no regret for this reward. A higher total reward "
             "is better."
         )
-    notes += [*notes_on_pairs(table), *notes_on_users(results, table), *notes_on_knowledge(results)]
+    notes += [*notes_on_pairs(table), *notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
     instance_text = f", {shorten(instances[0])}" if len(instances) == 1 else ""
     last = results.rows.filter(step=results.horizon)
@@ -120,6 +134,17 @@ def format_table(
     title = f"{measure.capitalize()} after {results.horizon:,} sessions{instance_text} ({over})"
     headings = ["agent", measure, *optional, "reward", *metrics, *["time"] * with_time]
     return FormattedTable(title, headings, environments, notes)
+
+
+def _renamed(results: Results, names: Mapping[str, str]) -> Results:
+    """Return the same results with other names for agents, environments and instances."""
+    columns: tuple[LabelColumn, ...] = "env", "instance", "agent"
+    for column in columns:
+        new = [names.get(name, name) for name in results.names(column)]
+        if twice := [name for name in new if new.count(name) > 1]:
+            raise ValueError(f"names has {twice[0]!r} for two names in the column {column}")
+    rows = results.rows.with_columns(col(*columns).replace(names))
+    return type(results).of_rows(rows, [config.renamed(names) for config in results.configs])
 
 
 def _env_titles(results: Results) -> dict[str, str]:
@@ -285,22 +310,34 @@ SOURCES = {
 """What an agent may be told about the users, by the source that `Agent.requires` names."""
 
 
-def notes_on_knowledge(results: Results) -> Iterator[str]:
-    """Yield notes on what agents were told in addition to clicks, what they had learned before
-    these runs, and what was not recorded. What an agent was told is unknown if its class cannot be
-    imported.
+def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield notes on what agents were told in addition to clicks, which agents explore as much as
+    their theory prescribes, what agents had learned before these runs, and what was not recorded.
+    What an agent was told is unknown if its class cannot be imported. ``names`` maps labels to the
+    names to show.
     """
     sentences = []
+    by_theory: dict[str, list[str]] = {}  # labels of agents, by their `Agent.theory_argument`
     for label in results.names("agent"):
         maker: Any = None
+        arguments: Mapping[str, Any] = {}
         with suppress(Exception):  # a user's module may be missing, or fail
-            maker, _ = resolve_agent(results.spec("agent", label))
-        if names := [SOURCES.get(source, source) for source in requirements(maker).values()]:
-            sentences.append(f"{label} was told {' and '.join(names)}")
+            maker, arguments = resolve_agent(results.spec("agent", label))
+        argument = getattr(maker, "theory_argument", None)
+        if argument and arguments.get(argument) is None:
+            by_theory.setdefault(argument, []).append(names.get(label, label))
+        if sources := [SOURCES.get(source, source) for source in requirements(maker).values()]:
+            sentences.append(f"{names.get(label, label)} was told {' and '.join(sources)}")
     if sentences:
         yield f"Besides clicks, {'; '.join(sentences)}."
+    for argument, labels in by_theory.items():
+        who = f"{_join_names(labels)} {'explores' if len(labels) == 1 else 'explore'}"
+        yield (
+            f"{who} as much as theory prescribes, which is often far too much; see the argument "
+            f"{argument}."
+        )
     for agent, texts in remarks(results.rows).items():
-        yield f"{agent}: {'; '.join(texts)}."
+        yield f"{names.get(agent, agent)}: {'; '.join(texts)}."
 
 
 def escape_latex(text: str) -> str:
@@ -319,30 +356,32 @@ def escape_latex(text: str) -> str:
     )
 
 
-def to_latex(results: Results, reference: str | None = None) -> str:
-    """Return the table of final results as LaTeX code, without the column for the time.
-
-    The caption contains the title and the notes of the printed table.
-
-    Args:
-        results: the results to show in the table.
-        reference: the agent with which the other agents are compared; by default, the same agent as
-            in `Results.table`.
+def to_latex(
+    results: Results,
+    reference: str | None = None,
+    names: Mapping[str, str] | None = None,
+    caption: str | None = None,
+    label: str = "tab:regret",
+) -> str:
+    """Return the table of final results as LaTeX code, without the column for the time; the
+    arguments are those of `Results.to_latex`.
     """
-    table = format_table(results, reference, with_time=False)
+    names = dict(names or {})
+    table = format_table(results, reference, with_time=False, names=names)
     n_columns, lines = len(table.headings), []
     for env, rows in table.environments.items():
         lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
         for agent, *texts in rows:
             lines.append(rf"{' & '.join([escape_latex(agent), *map(_mathematics, texts)])} \\")
-    headings = [escape_latex(name).replace("±", r"$\pm$") for name in table.headings]
-    caption = escape_latex(f"{table.title}. {' '.join(table.notes)}").replace("±", r"$\pm$")
+    headings = [_text_of(names.get(name, name)) for name in table.headings]
+    if caption is None:
+        caption = _text_of(f"{table.title}. {' '.join(table.notes)}")
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{caption}}}",
-            r"\label{tab:regret}",
+            rf"\label{{{label}}}",
             rf"\begin{{tabular}}{{l{'r' * (n_columns - 1)}}} % \usepackage{{booktabs}}",
             r"\toprule",
             rf"{' & '.join(headings)} \\",
@@ -352,6 +391,10 @@ def to_latex(results: Results, reference: str | None = None) -> str:
             r"\end{table}",
         ]
     )
+
+
+def _text_of(text: str) -> str:
+    return escape_latex(text).replace("±", r"$\pm$")
 
 
 def _mathematics(text: str) -> str:
