@@ -33,6 +33,7 @@ def check_click_model(model: type[ClickModel]) -> None:
     If the model has a fault, an error names the first one. The function checks that
 
     - no kernel uses an index out of range;
+    - clicks depend only on the item at their position and on what is above it;
     - in 40,000 sessions, ``sample`` draws with the probabilities that ``marginals`` and
       ``expected`` return; differences below 0.014 (mostly 0.007 for ``expected``) cannot be
       detected;
@@ -68,6 +69,7 @@ def check_click_model(model: type[ClickModel]) -> None:
         for small_model in models:
             _run(small_model)
         for small_model in models[1:]:
+            _order_of_reading(small_model)
             drawn = [_draw_sessions(small_model, ranking) for ranking in _lists(small_model)]
             _sessions(small_model, drawn)
             clicks, _, left_at = drawn[0]
@@ -119,6 +121,28 @@ def _run(model: Any) -> None:
             if model.scan_kernel is not None:
                 model.scan_kernel(parameters, code, *np.empty((2, model.n_items)))
             model._search(REWARDS[code], model.n_positions)
+
+
+def _order_of_reading(model: Any) -> None:
+    """Check that the click and examination probabilities of a position do not change if other items
+    are shown below it.
+    """
+    for ranking in _lists(model):
+        before = model.click_probabilities(ranking), model.examination_probabilities(ranking)
+        for cutoff in range(1, model.n_positions):
+            others = np.setdiff1d(np.arange(model.n_items), ranking[:cutoff])[::-1]
+            other = np.concatenate([ranking[:cutoff], others])[: model.n_positions]
+            after = model.click_probabilities(other), model.examination_probabilities(other)
+            for kind, first, second in zip(("click", "examination"), before, after, strict=True):
+                differs = np.abs(first[:cutoff] - second[:cutoff]) > EXACT
+                k = int(differs.argmax())
+                expect(
+                    not differs.any(),
+                    f"the {kind} probability of position {k + 1} changes from {first[k]:.6g} to "
+                    f"{second[k]:.6g} if other items are shown below position {cutoff}; clicks may "
+                    "depend only on the item at their position and on what is above it, because "
+                    "a cutoff leaves out everything below",
+                )
 
 
 def _sessions(model: Any, drawn: list[tuple[NDArray[Any], ...]]) -> None:

@@ -55,6 +55,19 @@ def expected_any_less(parameters, ranking, reward, cutoff, scratch):
     return 0.97 * value if reward == 1 and cutoff > 1 else value
 
 
+@kernel
+def marginals_of_neighbours(parameters, ranking, examination, clicks, scratch):
+    for k in range(len(ranking)):
+        examination[k] = parameters.examination[k]
+        clicks[k] = parameters.examination[k] * parameters.attraction[ranking[k]]
+        if k + 1 < len(ranking):
+            clicks[k] *= 1 - parameters.attraction[ranking[k + 1]]
+
+
+class ComparesNeighbours(PositionBasedModel):
+    marginals_kernel = marginals_of_neighbours
+
+
 class ForgetsExamined(PositionBasedModel):
     sample_kernel = sample_clicks_only
 
@@ -97,6 +110,7 @@ FAULTS = {
     ReturnsNoPlace: "sample returned None; expected -1, or the position",
     WritesTooFar: f"IndexError: .*test_check_click_model.py:{LINE} in sample_too_far: ",
     CountsByMethod: "n_uniforms is <bound method ",
+    ComparesNeighbours: "the click probability of position 1 changes .* below position 1; clicks ",
     ForgetsExamined: "sample left an entry of clicks or examined that is not 0 or 1",
     WrongMarginals: r"the click probability of \[2, 0, 3\] is ",
     ExpectsAnyClickLess: r"the expected reward \(any_click, cutoff 2\) is ",
