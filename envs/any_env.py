@@ -1,17 +1,18 @@
-"""Functions that read sizes, clicks, regret and labels from any Gymnasium environment, whether it
-comes from clickgym or from another package.
+"""Functions that read sizes, clicks, regret and labels from any Gymnasium environment or vector
+environment, whether it comes from clickgym or from another package.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
 from ..core.checks import AN_ENV, check_kind, check_positions, short_repr
@@ -69,17 +70,18 @@ def sizes_of(env: gym.Env) -> Sizes:
     )
 
 
-def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
-    """Check that an environment from another package observes clicks, and return the number of
-    clicks in an observation.
+def check_shows_clicks(env: Any, n_positions: int | None = None) -> int:
+    """Check that an environment from another package, or each stream of a vector environment,
+    observes clicks, and return the number of clicks in an observation.
 
     Raises:
         ValueError: the observations are not clicks; the message says what is expected.
     """
-    size = clicks_shown(env.observation_space)
+    space = getattr(env, "single_observation_space", env.observation_space)
+    size = clicks_shown(space)
     if not size or size != (n_positions or size):
         raise ValueError(
-            f"the observation space of {env} is {env.observation_space}; expected the clicks on "
+            f"the observation space of {env} is {space}; expected the clicks on "
             'the list: MultiBinary(n_positions), or a Dict that contains it as "clicks"'
         )
     return size
@@ -220,6 +222,78 @@ class Measure:
         if self.has_clicks:
             return read_clicks(observation, self.n_positions), reward, regret
         return self.click_env.last_session()[1], reward, regret
+
+
+def stream_of(envs: VectorEnv) -> Any:
+    """Return an environment that represents each stream of a vector environment: the first single
+    environment of a ``SyncVectorEnv``, a new one for an ``AsyncVectorEnv``, whose environments are
+    in other processes, and otherwise the vector environment itself, without its wrappers.
+    """
+    base_env = envs.unwrapped
+    if isinstance(base_env, SyncVectorEnv):
+        return base_env.envs[0]
+    return base_env.env_fns[0]() if isinstance(base_env, AsyncVectorEnv) else base_env
+
+
+OF_SESSION = ("ranking", "expected_reward", "regret", "optimal_reward")
+"""The infos of a step that describe its session."""
+
+
+def read_step(
+    observations: Any, infos: dict[str, Any], names: Sequence[str] = OF_SESSION
+) -> tuple[NDArray[Any], dict[str, Any]]:
+    """Return the clicks and the infos of the sessions that a step of any vector environment played.
+    If the step also started the next episode of a stream, with the autoreset mode ``SAME_STEP``,
+    these come from ``final_obs`` and ``final_info``.
+
+    With ``NEXT_STEP``, the rows of streams whose episode had ended before the step are no sessions.
+
+    Args:
+        observations, infos: what the step returned.
+        names: the infos to read; by default, all infos in `OF_SESSION`.
+
+    Returns:
+        The clicks ``(B, K)``, and infos with the entries ``names`` that are known. As in all vector
+        environments of Gymnasium, the masks ``_regret``, ... are True on the streams whose entry is
+        known.
+    """
+    clicks, final = clicks_of(observations), infos.get("final_info")
+    if final is None:
+        return clicks, infos
+    clicks, ended = clicks.copy(), infos["_final_obs"]
+    for b in np.flatnonzero(ended):
+        clicks[b] = clicks_of(infos["final_obs"][b])
+    sessions = {}
+    for name in names:
+        first, last = infos.get(name), final.get(name)
+        if first is not None and last is not None:
+            has_ended = ended if last.ndim == 1 else ended[:, None]
+            sessions[name] = np.where(has_ended, last, first)
+            sessions[f"_{name}"] = np.where(ended, final[f"_{name}"], infos[f"_{name}"])
+        elif last is not None:
+            sessions[name], sessions[f"_{name}"] = last, final[f"_{name}"]
+        elif first is not None:
+            sessions[name], sessions[f"_{name}"] = first, infos[f"_{name}"] & ~ended
+    return clicks, sessions
+
+
+def info_of_stream(sessions: Mapping[str, Any], b: int) -> dict[str, Any]:
+    """Return the known infos of stream ``b``, from the infos that `read_step` returned.
+
+    Raises:
+        Fault: the regrets are integers, as Gymnasium makes them if the first stream's regret is an
+            integer, so that the other streams' decimals may be lost.
+    """
+    if getattr(sessions.get("regret"), "dtype", np.dtype(float)).kind in "iu":
+        raise Fault(
+            "info['regret'] of a stream is an integer, so Gymnasium cuts off the decimals of all "
+            "streams; let the environment return float(regret)"
+        )
+    return {
+        name: sessions[name][b]
+        for name in OF_SESSION
+        if name in sessions and (f"_{name}" not in sessions or sessions[f"_{name}"][b])
+    }
 
 
 NOT_IN_LABELS = (

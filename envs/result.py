@@ -16,6 +16,13 @@ from ..core.text import counted
 if TYPE_CHECKING:
     import polars
 
+NO_SESSION = (
+    "with AutoresetMode.NEXT_STEP, the step after the end of an episode only resets the stream and "
+    "shows no list; make the vector environment with AutoresetMode.SAME_STEP, or loop while "
+    "envs.meter.step is too small"
+)
+"""The reason why a loop on a vector environment may have fewer sessions than it has steps."""
+
 FACTS = {
     "env": str,
     "instance": str,

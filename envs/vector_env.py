@@ -14,7 +14,6 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, as_integers, check_choice, check_count
-from .any_env import clicks_of
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .resolve_model import resolve_model
@@ -319,21 +318,3 @@ def _merge_infos(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
         else:
             merged[name] = np.where(others[f"_{name}"], second, first)
     return merged
-
-
-def read_step(
-    observations: Any, infos: dict[str, Any]
-) -> tuple[NDArray[np.bool_], NDArray[np.int8], dict[str, Any]]:
-    """Return the sessions that a step of a `ClickVectorEnv` simulated.
-
-    Returns:
-        A mask ``(B,)`` of the streams that showed a list, the clicks ``(B, K)``, and infos with
-        ``ranking``, ``regret`` and ``expected_reward``.
-    """
-    clicks, final = clicks_of(observations), infos.get("final_info")
-    if final is None:  # with NEXT_STEP, a stream may be reset without a session
-        return infos.get("_regret", np.zeros(len(clicks), np.bool_)), clicks, infos
-    clicks = clicks.copy()
-    for b in np.flatnonzero(infos["_final_obs"]):
-        clicks[b] = clicks_of(infos["final_obs"][b])
-    return np.ones(len(clicks), np.bool_), clicks, final

@@ -6,21 +6,42 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import (
+    AutoresetMode,
+    SyncVectorEnv,
+    VectorEnv,
+    VectorRewardWrapper,
+    VectorWrapper,
+)
+from gymnasium.wrappers import NormalizeReward
+from gymnasium.wrappers.vector import NormalizeReward as NormalizeRewards
 
 from ...core.checks import AN_ENV, check_count, check_horizon, check_kind
 from ...core.errors import Fault, SessionError
 from ...core.kernels import clock
-from ..any_env import Measure, label_of, query_of, user_model_of
+from ..any_env import (
+    Measure,
+    as_finite,
+    check_shows_clicks,
+    info_of_stream,
+    label_of,
+    query_of,
+    read_clicks,
+    read_step,
+    regret_of,
+    stream_of,
+    user_model_of,
+)
 from ..base_env import name_of
 from ..meter import Record, checkpoint_steps
-from ..result import OWN_LOOP, Result
-from ..vector_env import ClickVectorEnv, read_step
+from ..result import NO_SESSION, OWN_LOOP, Result
+from ..vector_env import ClickVectorEnv
 from .item_by_item import Choices
 
 
@@ -30,22 +51,32 @@ class _Recorded:
     """
 
     env: Any
+    _stream: Any
+    """The environment that gives the result its label: ``env`` itself, or, of a vector environment,
+    one stream.
+    """
     _seed: int | None = None
     """The seed of the last reset before the first session."""
+    _resets_next = False
+    """Whether a step may only reset a stream: the autoreset mode NEXT_STEP."""
     _n_simulated = 0
     """The number of sessions that the environment had simulated after the last measured session."""
 
-    def _begin(self) -> None:
-        self.meter = Record()
+    def _begin(self, stream: Any) -> None:
+        self.meter, self._stream = Record(), stream
+        base_env = self.env.unwrapped
+        streams = base_env.envs if isinstance(base_env, SyncVectorEnv) else [base_env]
+        self._simulators = [each.unwrapped for each in streams]
         self._queries = set[int | None]()
         self._seeds, self._reseeded = set[Any](), list[int]()
         self._started = self._seconds = clock()
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         if not self.meter.step:
-            self._seed, self._started = seed, clock()
+            self._seed, self._started = seed if np.ndim(seed) == 0 else None, clock()
         start = self.env.reset(seed=seed, options=options)
         if seed is not None:
+            seed = seed if np.ndim(seed) == 0 else tuple(seed)
             if self.meter.step and seed in self._seeds:
                 self._reseeded.append(self.meter.step)
             self._seeds.add(seed)
@@ -57,7 +88,7 @@ class _Recorded:
         """
         self._queries.add(query)
         self._seconds = clock() - self._started
-        self._n_simulated = getattr(self.env.unwrapped, "n_simulated", 0)
+        self._n_simulated = sum(getattr(each, "n_simulated", 0) for each in self._simulators)
 
     def result(
         self, agent: str, horizon: int | None = None, *, trained: int | None = None
@@ -67,9 +98,9 @@ class _Recorded:
         The result has the same checkpoints as a result of `clickgym.run`, and ``seconds`` is the
         time from the first reset to the last step; if the result covers only the first sessions, it
         is their share of this time. ``unrecorded`` is the number of sessions that the environment
-        simulated but this wrapper did not measure; it is 0 for environments from other packages.
-        ``reseeded`` is the number of resets with a seed that had been used before, which brings the
-        same users back.
+        simulated but this wrapper did not measure; it is 0 for environments from other packages and
+        in other processes. ``reseeded`` is the number of resets with a seed that had been used
+        before, which brings the same users back.
 
         Args:
             agent: the name, for tables and figures, of the agent or program that chose the lists.
@@ -89,11 +120,12 @@ class _Recorded:
         if last > n_measured:
             raise ValueError(
                 f"horizon is {last:,}, but only {n_measured:,} sessions have been measured so far"
+                + (f"; {NO_SESSION}" if self._resets_next else "")
             )
         steps = checkpoint_steps(last)
         return Result(
-            env=label_of(self.env),
-            instance=getattr(self.env.unwrapped, "instance", "custom"),
+            env=label_of(self._stream),
+            instance=getattr(self._stream.unwrapped, "instance", "custom"),
             agent=agent,
             seed=self._seed,
             steps=steps,
@@ -154,14 +186,11 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
     def __init__(self, env: gym.Env) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
         if isinstance(env.action_space, Choices):
-            raise TypeError(
-                "a step of ItemByItem chooses one item, so it is not a session; put "
-                "RecordRegret inside: ItemByItem(RecordRegret(env))"
-            )
+            raise TypeError(_NO_SESSIONS)
         self._measure, self._has_warned = Measure(env), False
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
-        self._begin()
+        self._begin(env)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         query = query_of(self)
@@ -185,35 +214,112 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
 
 
 class RecordVectorRegret(_Recorded, VectorWrapper):
-    """Wrapper that measures the sessions of all streams from ``gym.make_vec`` together, as one run.
+    """Wrapper that measures the sessions of all streams of a vector environment together, as one
+    run.
 
     Args:
-        env: the environment that ``gym.make_vec`` returned for an environment id of clickgym; put
-            other wrappers around `RecordVectorRegret`.
+        env: a vector environment: what ``gym.make_vec`` returned for an environment id of clickgym,
+            which is the fastest; or any other, such as a ``SyncVectorEnv`` or an ``AsyncVectorEnv``
+            of environments that `RecordRegret` accepts. Regret is nan if it is not in the infos, as
+            in `RecordRegret`. A stream that a step only resets counts no session.
 
     Attributes:
         meter: the measurements, as in `RecordRegret`, with the sessions of all streams in one
             sequence: step by step, and within each step stream by stream.
 
     Raises:
-        TypeError: ``env`` is not a `ClickVectorEnv`, or is wrapped.
+        TypeError: ``env`` is not a vector environment, a wrapper inside changes the rewards of
+            clickgym's users, or the streams are wrapped in `ItemByItem`, whose steps are not
+            sessions.
+        ValueError: the observations of the streams are not clicks.
+        SessionError: ``step`` returned clicks other than 0 or 1, or a reward or regret that is not
+            finite.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> streams = gym.vector.SyncVectorEnv([lambda: gym.make("PBMRank-v0")] * 4)
+        >>> envs = clickgym.RecordVectorRegret(streams)
+        >>> observations, infos = envs.reset(seed=0)
+        >>> for _ in range(25):
+        ...     outcome = envs.step([[0, 1, 2, 3, 4]] * 4)
+        >>> envs.result("mine")  # doctest: +ELLIPSIS
+        <Result of mine in PBMRank-v0, yandex-9982: sessions=100, ..., engine=own loop, ...>
     """
 
     def __init__(self, env: VectorEnv) -> None:
         expected = (
-            "what gym.make_vec(id, num_envs=4) returns without vectorization_mode; put other "
-            "wrappers around RecordVectorRegret. An environment from clickgym.agents.vec_env "
-            "measures regret itself: call its method result"
+            "a vector environment, such as gym.make_vec(id, num_envs=4). An environment from "
+            "clickgym.agents.vec_env measures regret itself: call its method result"
         )
-        check_kind("env", env, ClickVectorEnv, expected)
+        check_kind("env", env, VectorEnv, expected)
+        if isinstance(env.single_action_space, Choices):
+            raise TypeError(_NO_SESSIONS)
+        self._n_positions, stream = check_shows_clicks(env), stream_of(env)
+        changes = [
+            type(layer).__name__
+            for layer in (*_layers(env), *_layers(stream))
+            if isinstance(layer, CHANGE_REWARDS)
+        ]
+        if changes and user_model_of(stream):
+            raise TypeError(
+                f"{changes[0]} changes the rewards, so their regret is unknown; change rewards "
+                "around RecordVectorRegret, with a wrapper from gymnasium.wrappers.vector"
+            )
         super().__init__(env)
-        self._begin()
+        self._is_compiled = isinstance(env, ClickVectorEnv)
+        mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._resets_next = mode is AutoresetMode.NEXT_STEP
+        self._is_over = np.zeros(env.num_envs, np.bool_)
+        self._begin(stream)
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        # a mask of the streams to reset, which Gymnasium removes from the options
+        is_reset = (options or {}).get("reset_mask", True)
+        start = super().reset(seed=seed, options=options)
+        self._is_over = self._is_over & ~np.array(is_reset)
+        return start
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        outcome = observations, rewards, _, _, infos = self.env.step(actions)
-        has_played, clicks, sessions = read_step(observations, infos)
-        if has_played.any():
-            rows = np.column_stack([sessions["regret"], rewards, clicks.sum(axis=1)])
-            self.meter.add_all(rows[has_played])
+        outcome = observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        only_reset = self._is_over
+        if self._resets_next:
+            self._is_over = terminated | truncated
+        if not only_reset.all():
+            if self._is_compiled:
+                clicks, sessions = read_step(observations, infos, ("regret",))
+                rows = np.column_stack([sessions["regret"], rewards, clicks.sum(axis=1)])
+                self.meter.add_all(rows[~only_reset])
+            else:
+                clicks, sessions = read_step(observations, infos)
+                for b in np.flatnonzero(~only_reset).tolist():
+                    self._add(clicks[b], rewards[b], sessions, b)
         self._finish()
         return outcome
+
+    def _add(self, clicks: Any, reward: Any, sessions: dict[str, Any], b: int) -> None:
+        """Check and store the session of stream ``b``."""
+        try:
+            regret = regret_of(info_of_stream(sessions, b))
+            n_clicks = int(read_clicks(clicks, self._n_positions).sum())
+            self.meter.add(regret, as_finite("reward", reward), n_clicks)
+        except Fault as fault:
+            session = self.meter.step + 1
+            raise SessionError(
+                f"{name_of(self._stream)}, session {session}, stream {b}: {fault}"
+            ) from None
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    """Yield an environment's wrappers, from the outside in, and the environment."""
+    while isinstance(env, gym.Wrapper | VectorWrapper):
+        yield env
+        env = env.env
+    yield env
+
+
+CHANGE_REWARDS = (gym.RewardWrapper, VectorRewardWrapper, NormalizeReward, NormalizeRewards)
+"""Gymnasium's wrappers that change rewards."""
+_NO_SESSIONS = (
+    "a step of ItemByItem chooses one item, so it is not a session; put RecordRegret inside: "
+    "ItemByItem(RecordRegret(env))"
+)

@@ -7,7 +7,8 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.wrappers import TimeLimit
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import NormalizeReward, TimeLimit
 from gymnasium.wrappers.vector import TransformReward
 
 import clickgym
@@ -47,10 +48,11 @@ def test_a_step_of_more_sessions_than_were_kept_so_far():
     assert envs.meter.reward.tolist() == rewards.cumsum().tolist()
 
 
-def test_streams_are_measured_inside_of_wrappers():
+def test_streams_are_measured_inside_of_wrappers_that_change_rewards():
     envs = gym.make_vec("PBMRank-v0", num_envs=2)
-    for wrong in (TransformReward(envs, np.negative), gym.make_vec("PBMRank-v0", 2, "sync")):
-        with pytest.raises(TypeError, match="without vectorization_mode"):
+    streams = SyncVectorEnv([lambda: NormalizeReward(gym.make("PBMRank-v0"))])
+    for wrong in (TransformReward(envs, np.negative), streams):
+        with pytest.raises(TypeError, match="changes the rewards, so their regret is unknown"):
             RecordVectorRegret(wrong)
     assert TransformReward(RecordVectorRegret(envs), np.negative).reset(seed=0)
 
@@ -58,6 +60,8 @@ def test_streams_are_measured_inside_of_wrappers():
 def test_steps_that_choose_items_are_no_sessions():
     with pytest.raises(TypeError, match=r"^a step of ItemByItem chooses one item"):
         RecordRegret(ItemByItem(gym.make("PBMRank-v0")))
+    with pytest.raises(TypeError, match=r"^a step of ItemByItem chooses one item"):
+        RecordVectorRegret(SyncVectorEnv([lambda: ItemByItem(gym.make("PBMRank-v0"))]))
 
 
 def test_sessions_that_were_not_recorded_are_counted():

@@ -22,7 +22,7 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..core.text import counted
-from ..envs.result import HOW_PLAYED, Result
+from ..envs.result import HOW_PLAYED, NO_SESSION, Result
 from .store import FIGURES, ROWS, SUMMARY, Config, LabelColumn, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
@@ -527,10 +527,15 @@ def _check_runs(last: polars.DataFrame) -> None:
     if last["step"].n_unique() > 1:
         ends = last.select("agent", "step").unique(maintain_order=True)
         lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
-        raise ValueError(
-            f"runs have different numbers of sessions, so they cannot be compared: {lengths}; "
+        cure = (
             "play the same number in each run or, if a longer run is your own loop, use only its "
             f"first sessions: env.result(name, {min(ends['step'])})"
+        )
+        if last.filter(IS_OWN)["step"].min() == last["step"].min():
+            cure += f". A loop may have fewer sessions than steps: {NO_SESSION}"
+        raise ValueError(
+            "runs have different numbers of sessions, so they cannot be compared: "
+            f"{lengths}; {cure}"
         )
     incomplete = last.filter(unknown, unknown.n_unique().over("env") > 1)
     for env, agent in incomplete["env", "agent"].rows():

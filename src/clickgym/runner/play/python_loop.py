@@ -20,10 +20,9 @@ from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv
-from ...envs.any_env import Measure, click_env_of, clicks_of, sizes_of
+from ...envs.any_env import OF_SESSION, Measure, click_env_of, clicks_of, read_step, sizes_of
 from ...envs.base_env import name_of
 from ...envs.registration import endless, without_own_wrappers
-from ...envs.vector_env import read_step
 from .loop import CHUNK, Run, first_observation
 from .run_errors import AgentError, agent_error, check_list, environment_error
 
@@ -230,7 +229,7 @@ class RecordedStreams(VectorWrapper):
         meter, metrics = self._run.meter, self._run.metrics
         contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
         outcome = observations, rewards, _, _, infos = super().step(actions)
-        _, clicks, sessions = read_step(observations, infos)
+        clicks, sessions = read_step(observations, infos, OF_SESSION if contexts else ("regret",))
         n_clicks, regret, earned = clicks.sum(axis=1).tolist(), sessions["regret"], rewards.tolist()
         for b, lost in enumerate(regret.tolist()):
             if contexts and meter.step < meter.horizon:

@@ -1,0 +1,223 @@
+"""Tests of `RecordVectorRegret` around vector environments other than clickgym's own: every session
+of every stream is recorded once, whatever ends the episodes and whoever wrote the environment.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit, TransformObservation
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import clickgym
+from clickgym import RecordRegret, RecordVectorRegret
+from clickgym.envs import SessionError
+
+pytestmark = pytest.mark.uncompiled
+
+L, K = 6, 3
+ATTRACTION = np.linspace(0.1, 0.6, L)
+
+
+class News(gym.Env):
+    """A front page of another package. A user may stop reading after any session, so the streams'
+    episodes end at different steps.
+
+    Args:
+        tells: the entries of ``info``, separated by spaces.
+        observes_hour: whether an observation is a dict with the clicks and the hour.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}
+
+    def __init__(self, tells: str = "regret", observes_hour: bool = False) -> None:
+        self.tells, self.observes_hour = tells.split(), observes_hour
+        self.action_space, clicks = MultiDiscrete([L] * K), MultiBinary(K)
+        self.observation_space: Any = (
+            Dict(clicks=clicks, hour=Discrete(24)) if observes_hour else clicks
+        )
+
+    def _observe(self, clicks: Any) -> Any:
+        return {"clicks": clicks, "hour": 5} if self.observes_hour else clicks
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self._observe(np.zeros(K, np.int8)), {"optimal_reward": 99.0}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        rates, optimum = ATTRACTION[action], ATTRACTION[-K:].sum()
+        clicks = (self.np_random.random(K) < rates).astype(np.int8)
+        info = {
+            "regret": float(optimum - rates.sum()),
+            "expected_reward": float(rates.sum()),
+            "optimal_reward": float(optimum),
+            "whole": 1,
+        }
+        told = {name: info[name] for name in self.tells}
+        leaves = bool(self.np_random.random() < 0.3)
+        return self._observe(clicks), float(clicks.sum()), leaves, False, told
+
+
+gym.register("FrontPage-v0", entry_point=News, max_episode_steps=4)
+
+
+def play(envs: Any, steps: int = 40, seed: int = 0) -> None:
+    """Show random lists, and reset the streams whose episode ended if they do not reset
+    themselves.
+    """
+    rng = np.random.default_rng(seed)
+    envs.reset(seed=seed)
+    for _ in range(steps):
+        *_, ends, cuts, _ = envs.step(rng.integers(L, size=(envs.num_envs, K)))
+        if envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED and (ends | cuts).any():
+            envs.reset(options={"reset_mask": ends | cuts})
+
+
+def kept(meter: Any) -> np.ndarray:
+    return np.stack([meter.regret, meter.reward, meter.clicks], axis=1)
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("tells", ["regret", "expected_reward optimal_reward", "expected_reward"])
+@pytest.mark.parametrize("observes_hour", [False, True])
+def test_each_session_of_each_stream_counts_once(
+    mode: AutoresetMode, tells: str, observes_hour: bool
+) -> None:
+    """The sessions are those that a recorder around each stream measures."""
+    streams = [RecordRegret(TimeLimit(News(tells, observes_hour), 4)) for _ in range(3)]
+    envs = RecordVectorRegret(
+        SyncVectorEnv([lambda stream=stream: stream for stream in streams], autoreset_mode=mode)
+    )
+    play(envs)
+    assert envs.meter.step == sum(stream.meter.step for stream in streams)
+    assert (envs.meter.step == 120) == (mode is not AutoresetMode.NEXT_STEP)
+    totals = sum(kept(stream.meter)[-1] for stream in streams)
+    np.testing.assert_allclose(kept(envs.meter)[-1], totals)
+    assert math.isnan(envs.meter.regret[-1]) == (tells == "expected_reward")
+
+
+def test_some_streams_are_reset_before_their_turn() -> None:
+    """With NEXT_STEP, the next step still resets the other streams whose episode has ended."""
+    streams = [RecordRegret(TimeLimit(News(), 1)) for _ in range(3)]
+    envs = RecordVectorRegret(SyncVectorEnv([lambda stream=stream: stream for stream in streams]))
+    envs.reset(seed=0)
+    for mask in ([True, False, False], [False, True, True]):
+        envs.step([[0, 1, 2]] * 3)
+        envs.reset(options={"reset_mask": np.array(mask)})
+    envs.step([[0, 1, 2]] * 3)
+    assert envs.meter.step == sum(stream.meter.step for stream in streams) == 6
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_streams_in_processes(mode: str) -> None:
+    """They are recorded like streams in one process, and the run has the environment's id."""
+    vectors: Any = (SyncVectorEnv, AsyncVectorEnv)
+    made = [
+        vector([lambda: gym.make("FrontPage-v0")] * 2, autoreset_mode=mode) for vector in vectors
+    ]
+    made.append(gym.make_vec("FrontPage-v0", 2, vector_kwargs={"autoreset_mode": mode}))
+    results = []
+    for streams in made:
+        envs = RecordVectorRegret(RecordEpisodeStatistics(streams))
+        play(envs, 12)
+        results.append(envs.result("mine"))
+        envs.close()
+    assert len({(result.env, result.instance, result.seed) for result in results}) == 1
+    assert results[0].env == "FrontPage-v0"
+    assert [result.regret.tolist() for result in results[1:]] == [results[0].regret.tolist()] * 2
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0", "ContextualPBMRank-v0"])
+def test_clickgyms_environments_one_by_one(env_id: str, mode: str) -> None:
+    """They have the labels of a sweep, and no session is missing."""
+    few = {"max_episode_steps": 3} if env_id == "CascadeMDPRank-v0" else {}
+    streams = gym.make_vec(env_id, 2, "sync", {"autoreset_mode": mode}, **few)
+    envs = RecordVectorRegret(streams)
+    envs.reset(seed=[3, 5])
+    for _ in range(20):
+        envs.step(envs.action_space.sample())
+    result = envs.result("mine")
+    other = clickgym.run("Random", (env_id, few), 10, seed=0)
+    assert (result.env, result.instance) == (other.env, other.instance)
+    assert (result.seed, result.unrecorded) == (None, 0)
+    assert np.isfinite(result.regret).all()
+    assert "unknown" not in str(clickgym.Results([result]))
+
+
+def test_runs_without_regret_are_ranked_by_reward() -> None:
+    runs = []
+    for seed in (0, 1):
+        envs = RecordVectorRegret(SyncVectorEnv([lambda: News("whole")] * 2))
+        play(envs, seed=100 * seed)
+        runs.append(envs.result("mine", 50))
+    assert "reward" in str(clickgym.Results(runs))
+
+
+def test_steps_that_show_no_list_are_explained() -> None:
+    """With NEXT_STEP, a loop of 40 steps has fewer sessions than streams times steps."""
+    envs = RecordVectorRegret(gym.make_vec("PBMRank-v0", 2, max_episode_steps=19))
+    envs.reset(seed=0)
+    for _ in range(40):
+        envs.step(envs.action_space.sample())
+    both_ways_out = "AutoresetMode.SAME_STEP, or loop while envs.meter.step is too small"
+    with pytest.raises(ValueError, match=f"only 76 sessions .*{both_ways_out}"):
+        envs.result("mine", 80)
+    mine, longer = envs.result("mine"), clickgym.run("Random", "PBMRank-v0", 80, seed=0)
+    with pytest.raises(ValueError, match=f"mine 76, Random 80; .*{both_ways_out}"):
+        clickgym.Results([mine, longer])
+    shorter = clickgym.run("Random", "PBMRank-v0", 20, seed=0)
+    with pytest.raises(ValueError, match=r"use only its first sessions: env.result\(name, 20\)$"):
+        clickgym.Results([mine, shorter])
+
+
+class Broken(News):
+    """An environment with a fault in its second session."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__("regret")
+        self.fault, self.steps = fault, 0
+
+    def step(self, action: Any) -> Any:
+        clicks, reward, _, cut, info = super().step(action)
+        self.steps += 1
+        if self.fault == "integer":
+            info["regret"] = 1
+        elif self.steps == 2:
+            clicks = clicks + 2 * (self.fault == "clicks")
+            reward = math.nan if self.fault == "reward" else reward
+            info["regret"] = math.inf if self.fault == "regret" else 0.0
+        return clicks, reward, False, cut, info
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("clicks", "expected 3 clicks, each 0 or 1"),
+        ("reward", "reward is .*nan.*; expected a finite number"),
+        ("regret", "regret is .*inf.*; expected a finite number"),
+        ("integer", r"let the environment return float\(regret\)"),
+    ],
+)
+def test_faults_name_the_session(fault: str, message: str) -> None:
+    envs = RecordVectorRegret(SyncVectorEnv([lambda: Broken(fault)] * 2))
+    where = r"session 1, stream 0" if fault == "integer" else r"session 3, stream 0"
+    with pytest.raises(SessionError, match=f"^Broken, {where}: .*{message}"):
+        play(envs)
+
+
+def test_what_cannot_be_recorded() -> None:
+    def flat() -> gym.Env:
+        space = Box(0, 1, (2, K), np.float32)
+        return TransformObservation(News(), lambda clicks: np.stack([clicks] * 2), space)
+
+    with pytest.raises(ValueError, match="expected the clicks on the list"):
+        RecordVectorRegret(SyncVectorEnv([flat] * 2))
+    with pytest.raises(TypeError, match="expected a vector environment"):
+        RecordVectorRegret(News())  # type: ignore[arg-type]
