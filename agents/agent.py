@@ -75,6 +75,10 @@ class EnvTraits(NamedTuple):
     """The number of queries; each episode uses one of them."""
     observation_space: Any = None
     """The space of the environment's observations."""
+    has_copies: bool = False
+    """Whether ``gym.make`` can make more environments like an environment of another package, on
+    which an agent can play several streams of sessions.
+    """
 
 
 class BaseAgent:

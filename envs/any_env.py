@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, MultiDiscrete
+from gymnasium.spaces import Dict, Discrete
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ from ..core.specs import format_spec
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv
 from .resolve_model import OF_ENVIRONMENT
+from .spaces import list_sizes
 from .user_model import UserModel
 
 
@@ -52,13 +53,14 @@ def sizes_of(env: gym.Env) -> Sizes:
         Sizes(n_items=10, n_positions=5, n_features=0, n_states=0)
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    lists = env.action_space
-    if not isinstance(lists, MultiDiscrete) or lists.nvec.ndim != 1 or np.ptp(lists.nvec):
+    list_size = list_sizes(env.action_space)
+    if list_size is None:
         raise ValueError(
-            f"the action space of {env} is {lists}; expected ranked lists: clickgym.envs.RankedList"
-            "(n_items, n_positions) or MultiDiscrete([n_items] * n_positions)"
+            f"the action space of {env} is {env.action_space}; expected ranked lists: "
+            "clickgym.envs.RankedList(n_items, n_positions) or "
+            "MultiDiscrete([n_items] * n_positions)"
         )
-    n_items, n_positions = int(lists.nvec[0]), len(lists.nvec)
+    n_items, n_positions = list_size
     if not isinstance(env.unwrapped, ClickEnv):
         check_positions(n_positions, n_items)
         check_shows_clicks(env, n_positions)
@@ -277,23 +279,35 @@ def read_step(
     return clicks, sessions
 
 
-def info_of_stream(sessions: Mapping[str, Any], b: int) -> dict[str, Any]:
-    """Return the known infos of stream ``b``, from the infos that `read_step` returned.
+def measure_stream(
+    clicks: NDArray[Any], reward: Any, sessions: Mapping[str, Any], b: int
+) -> tuple[float, float, int]:
+    """Return the regret (nan if unknown), the reward and the number of clicks of the session on
+    stream ``b``, as `Measure` does for a single environment.
+
+    Args:
+        clicks: ``(K,)`` the clicks on the stream's list.
+        reward: the reward of the stream.
+        sessions: the infos of all streams, as `read_step` returned them.
+        b: the stream.
 
     Raises:
-        Fault: the regrets are integers, as Gymnasium makes them if the first stream's regret is an
-            integer, so that the other streams' decimals may be lost.
+        Fault: a click is not 0 or 1, or the reward or the regret is not finite. Also if the regrets
+            are integers, as Gymnasium makes them if the first stream's regret is an integer,
+            because the other streams' decimals may be lost.
     """
     if getattr(sessions.get("regret"), "dtype", np.dtype(float)).kind in "iu":
         raise Fault(
             "info['regret'] of a stream is an integer, so Gymnasium cuts off the decimals of all "
             "streams; let the environment return float(regret)"
         )
-    return {
+    info = {
         name: sessions[name][b]
         for name in OF_SESSION
         if name in sessions and (f"_{name}" not in sessions or sessions[f"_{name}"][b])
     }
+    n_clicks = int(read_clicks(clicks, len(clicks)).sum())
+    return regret_of(info), as_finite("reward", reward), n_clicks
 
 
 NOT_IN_LABELS = (

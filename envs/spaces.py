@@ -245,3 +245,13 @@ def _batch_of_lists(space: RankedList, n: int = 1) -> RankedList:
 
 # Within a Tuple space, `iterate` dispatches on the exact class, not on a base class.
 iterate.register(RankedList, iterate.dispatch(MultiDiscrete))
+
+
+def list_sizes(space: Any) -> tuple[int, int] | None:
+    """Return the numbers of items and positions, L and K, of an action space of ranked lists: a
+    `RankedList`, or the ``MultiDiscrete([L] * K)`` of an environment of another package. Return
+    None if the actions of the space are not lists.
+    """
+    if not isinstance(space, MultiDiscrete) or space.nvec.ndim != 1 or np.ptp(space.nvec):
+        return None
+    return int(space.nvec[0]), len(space.nvec)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, MultiDiscrete, flatdim, flatten
+from gymnasium.spaces import Box, Dict, flatdim, flatten
 from numpy.typing import NDArray
 
 from ...core.checks import (
@@ -21,7 +21,7 @@ from ...core.checks import (
     generator,
     short_repr,
 )
-from ...envs.spaces import check_items, without_repeats
+from ...envs.spaces import check_items, list_sizes, without_repeats
 from ...envs.wrappers.actions import ListActionSpace
 from ...envs.wrappers.item_by_item import Choices, PartialLists, space_of_partial_lists
 from ..agent import Agent, EnvTraits, Seed
@@ -103,7 +103,9 @@ class FrozenPolicy(Agent):
         self._partial_list_space = (
             space_of_partial_lists(actions) if isinstance(actions, Choices) else None
         )
-        sizes = _sizes_of(self._actions) or (n_items, n_positions)
+        sizes = list_sizes(actions) or (n_items, n_positions)
+        if isinstance(actions, ListActionSpace):
+            sizes = actions.n_items, actions.n_positions
         if None in sizes:
             raise TypeError(
                 f"model is {short_repr(model)}, which does not define its numbers of items and "
@@ -232,17 +234,6 @@ def _seen_part(env_space: gym.Space, model_space: Any) -> gym.Space:
             "and VecNormalize, around the environment"
         )
     return seen[0]
-
-
-def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
-    """Return the numbers of items and positions, L and K, of an action space, or None if its
-    actions are not lists.
-    """
-    if isinstance(space, ListActionSpace):
-        return space.n_items, space.n_positions
-    if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
-        return int(space.nvec[0]), len(space.nvec)
-    return None
 
 
 @contextmanager

@@ -57,7 +57,8 @@ class Learner(BaseAgent):
     library built on it, and learn from every session. `clickgym.run` runs a learner like any other
     agent.
 
-    An `Agent` returns one list at a time, but a learner itself steps ``n_envs`` parallel streams. A
+    An `Agent` returns one list at a time, but a learner itself steps ``n_envs`` parallel streams.
+    In an environment of another package, ``gym.make`` makes an environment for each stream. A
     subclass has the same name as a class of the library, and defines a kind of actions and default
     hyper-parameters. It passes other hyper-parameters unchanged to the library's class. These rules
     hold for all subclasses:
@@ -152,10 +153,12 @@ class Learner(BaseAgent):
 
     def engine_in(self, env: EnvTraits, engine: str) -> str:
         name, reason = type(self).__name__, ""
-        if env.obstacle:
+        if env.obstacle and not env.has_copies:
             reason = (
                 f"trains on its own parallel streams of sessions, which would bypass {env.layer}; "
-                "train a model with clickgym.agents.vec_env instead, and pass the model to "
+                "register the environment with gym.register and pass its id, or train a model with "
+                "clickgym.agents.vec_env on a gym.vector.SyncVectorEnv(..., "
+                "autoreset_mode='SameStep') of it, and pass the model to "
                 "clickgym.agents.FrozenPolicy"
             )
         elif env.changing_users:

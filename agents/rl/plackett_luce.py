@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from gymnasium.spaces import Dict, MultiDiscrete, Space
+from gymnasium.spaces import Dict, Space
+
+from ...envs.spaces import list_sizes
 
 try:
     import torch
@@ -276,8 +277,8 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
 
 def _check_space(name: str, action_space: Space) -> None:
     """Check that the actions of a space are lists."""
-    sizes = action_space.nvec if isinstance(action_space, MultiDiscrete) else np.zeros(0)
-    if sizes.ndim != 1 or not len(sizes) or (sizes != sizes[0]).any() or sizes[0] < len(sizes):
+    sizes = list_sizes(action_space)
+    if sizes is None or sizes[0] < sizes[1]:
         raise ValueError(
             f"{name} draws ranked lists, so it requires the action space RankedList or "
             f"MultiDiscrete([L] * K); got {action_space!r}; remove the wrapper that changes "

@@ -1,10 +1,12 @@
-"""clickgym's vector environments as a `VecEnv` of stable-baselines3. The module imports the
+"""Vector environments of Gymnasium as a `VecEnv` of stable-baselines3. The module imports the
 library.
 """
 
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
@@ -26,6 +28,8 @@ from ...envs.wrappers.item_by_item import (
 )
 from ...envs.wrappers.regret import RecordVectorRegret
 
+CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"
+"""The name under which clickgym's ids are registered."""
 ACTIONS = {"rankings": NumberedLists, "scores": Scores, "items": Choices}
 """The kinds of actions, with the classes of their action spaces."""
 
@@ -38,8 +42,8 @@ def vec_env(
     actions: str = "rankings",
     **arguments: Any,
 ) -> VecMonitor:
-    """Return a vector environment for stable-baselines3, whose parallel streams are stepped
-    together in compiled code.
+    """Return a vector environment for stable-baselines3. Parallel streams of clickgym's users are
+    stepped together in compiled code; environments of other packages are stepped one after another.
 
     Use this function in place of ``make_vec_env`` from stable-baselines3. The training log contains
     ``rollout/ep_rew_mean``, and `RecordVectorRegret` measures the regret of training:
@@ -48,8 +52,10 @@ def vec_env(
 
     Args:
         env: an environment id, such as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``; or a
-            vector environment from ``gym.make_vec(id, ..., autoreset_mode="SameStep")``. If you
-            wrap the vector environment, put `RecordVectorRegret` inside all other wrappers.
+            vector environment from ``gym.make_vec(id, ..., autoreset_mode="SameStep")``, or another
+            one that `RecordVectorRegret` accepts, such as a ``SyncVectorEnv`` or ``AsyncVectorEnv``
+            with ``autoreset_mode="SameStep"``. If you wrap the vector environment, put
+            `RecordVectorRegret` inside all other wrappers.
         n_envs: the number of streams, B; pass this argument only together with an id.
         seed: the seed of the users' random generator. If you give the model a seed, that seed
             replaces this one.
@@ -80,8 +86,9 @@ def vec_env(
     check_kind("env", env, str | VectorEnv, "an id such as 'PBMRank-v0', or a vector environment")
     if isinstance(env, str):
         env_id, spec_arguments = parse_spec(env)
-        arguments = {"autoreset_mode": "SameStep", **spec_arguments, **arguments}
-        streams = gym.make_vec(env_id, num_envs=check_count("n_envs", n_envs), **arguments)
+        streams = _make_streams(
+            env_id, check_count("n_envs", n_envs), {**spec_arguments, **arguments}
+        )
     elif n_envs is None and not arguments:
         streams = env
     else:
@@ -89,11 +96,31 @@ def vec_env(
             "env is already a vector environment: leave out n_envs, and pass the other "
             "arguments to gym.make_vec when you create the environment"
         )
-    if isinstance(streams, ClickVectorEnv):
-        streams = RecordVectorRegret(streams)
+    if not isinstance(streams, VectorWrapper):
+        with suppress(TypeError, ValueError):  # its observations or rewards cannot be measured
+            streams = RecordVectorRegret(streams)
     envs = PicklableVecMonitor(StableBaselinesVecEnv(streams, actions))
     envs.seed(seed)
     return envs
+
+
+def _make_streams(env_id: str, n_envs: int, arguments: dict[str, Any]) -> VectorEnv:
+    """Make a vector environment whose streams are reset in the step that ends their episode. Unless
+    the arguments choose the ``vectorization_mode``, clickgym's streams are stepped in compiled code
+    and other environments one after another.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        import_module(module)  # registers the environment
+    spec = gym.registry.get(name)
+    is_compiled = spec is not None and spec.vector_entry_point == CLICK_VECTOR_ENV
+    if is_compiled and arguments.get("vectorization_mode") in (None, "vector_entry_point"):
+        arguments = {"autoreset_mode": "SameStep", **arguments}
+    else:
+        arguments = {"vectorization_mode": "sync", **arguments}
+        given = arguments.pop("vector_kwargs", {})
+        arguments["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP, **given}
+    return gym.make_vec(env_id, num_envs=n_envs, **arguments)
 
 
 class PicklableVecMonitor(VecMonitor):
@@ -134,7 +161,8 @@ class StableBaselinesVecEnv(VecEnv):
             raise ValueError(
                 "stable-baselines3 requires that a stream is reset in the step that ends its "
                 "episode: create the vector environment with gym.make_vec(..., "
-                'autoreset_mode="SameStep")'
+                'autoreset_mode="SameStep") or, for an environment of another package, '
+                'gym.vector.SyncVectorEnv(..., autoreset_mode="SameStep")'
             )
         space: Any = envs.single_action_space
         observation_space = envs.single_observation_space
@@ -200,6 +228,11 @@ class StableBaselinesVecEnv(VecEnv):
         if self._partial_lists is not None:
             observations = self._partial_lists.observe(observations, streams)
         return observations if self._flat is None else self._flat.flatten(observations)
+
+    @property
+    def meter(self) -> Any:
+        """The measurements of `RecordVectorRegret`."""
+        return self._find_attribute("meter")
 
     def result(self, agent: str, horizon: int | None = None, *, trained: int | None = None) -> Any:
         """Return the results so far as a `clickgym.Result`. The arguments are those of

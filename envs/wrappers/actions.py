@@ -17,24 +17,28 @@ from gymnasium.spaces import Box, Dict
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import AN_ENV, as_numbers, check_kind, short_repr
+from ...core.checks import AN_ENV, as_numbers, check_kind, check_positions, short_repr
 from ...core.sums import weighted_sums
-from ..spaces import RankedList, without_repeats
+from ..spaces import RankedList, list_sizes, without_repeats
 
 
 class ListActionSpace:
     """Base class of action spaces whose actions represent ranked lists.
 
     Args:
-        lists: the environment's action space, a `RankedList`.
+        lists: the environment's action space, a `RankedList` or ``MultiDiscrete([L] * K)``.
         items: ``(L,)`` the item for each item number in an action; by default, item numbers are
             item ids. Learners (`clickgym.agents.Learner`) number the items in a random order.
     """
 
     def _describe(self, lists: gym.Space, items: NDArray[np.int64] | None) -> None:
-        if not isinstance(lists, RankedList):
-            raise TypeError(f"the action space is {lists}; expected a clickgym.envs.RankedList")
-        self.n_items, self.n_positions = lists.n_items, lists.n_positions
+        sizes = list_sizes(lists)
+        if sizes is None:
+            raise TypeError(
+                f"the action space is {lists}; expected a clickgym.envs.RankedList or "
+                "MultiDiscrete([n_items] * n_positions)"
+            )
+        self.n_items, self.n_positions = sizes[0], check_positions(sizes[1], sizes[0])
         self.items = np.arange(self.n_items) if items is None else items
 
     def lists(self, actions: Any, observations: Any = None) -> NDArray[np.int64]:
@@ -122,11 +126,12 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
     ``ent_coef`` of SAC: use a fixed value, such as 0.01.
 
     Args:
-        env: an environment whose action space is a `RankedList`. Put wrappers that flatten or
+        env: an environment whose action space is a `RankedList`, or ``MultiDiscrete([L] * K)`` in
+            an environment of another package. Put wrappers that flatten or
             normalise the observation around `ScoresAction`, not inside.
 
     Raises:
-        TypeError: the action space is not a `RankedList`.
+        TypeError: the actions are not ranked lists.
         ValueError: an action of ``step`` has a wrong shape or a number that is not finite.
 
     Example:

@@ -11,10 +11,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from ...core.checks import AN_ENV, as_integers, check_kind
-from ..any_env import user_model_of
+from ..any_env import stream_of, user_model_of
 from .actions import ListActionSpace
 
 
@@ -106,8 +107,9 @@ def space_of_partial_lists(choices: Choices) -> Dict:
 def lists_are_episodes(env: Any) -> bool:
     """Return whether an episode of item-by-item choices is one list. For users who may leave, an
     episode is an episode of ``env`` instead, because a list may change how its user clicks later.
+    ``env`` may be a vector environment.
     """
-    model = user_model_of(env)
+    model = user_model_of(stream_of(env) if isinstance(env, VectorEnv) else env)
     return model is None or not model.may_leave
 
 
@@ -132,7 +134,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     list also starts the next list, and `reset` always resets ``env``.
 
     Args:
-        env: an environment whose action space is a `RankedList`.
+        env: an environment whose action space is a `RankedList`, or ``MultiDiscrete([L] * K)`` in
+            an environment of another package.
 
     Observation:
         A `Dict` with two parts. The first part is the last observation of ``env``, as
@@ -142,7 +145,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         list and the clicks on it.
 
     Raises:
-        TypeError: the action space is not a `RankedList`.
+        TypeError: the actions are not ranked lists.
         ValueError: an action of ``step`` is not an item.
         gymnasium.error.ResetNeeded: ``step`` was called before `reset` started an episode of
             ``env``.

@@ -27,14 +27,11 @@ from ...core.errors import Fault, SessionError
 from ...core.kernels import clock
 from ..any_env import (
     Measure,
-    as_finite,
     check_shows_clicks,
-    info_of_stream,
     label_of,
+    measure_stream,
     query_of,
-    read_clicks,
     read_step,
-    regret_of,
     stream_of,
     user_model_of,
 )
@@ -66,7 +63,7 @@ class _Recorded:
         self.meter, self._stream = Record(), stream
         base_env = self.env.unwrapped
         streams = base_env.envs if isinstance(base_env, SyncVectorEnv) else [base_env]
-        self._simulators = [each.unwrapped for each in streams]
+        self._simulators = [e.unwrapped for e in streams if hasattr(e.unwrapped, "n_simulated")]
         self._queries = set[int | None]()
         self._seeds, self._reseeded = set[Any](), list[int]()
         self._started = self._seconds = clock()
@@ -88,7 +85,7 @@ class _Recorded:
         """
         self._queries.add(query)
         self._seconds = clock() - self._started
-        self._n_simulated = sum(getattr(each, "n_simulated", 0) for each in self._simulators)
+        self._n_simulated = sum([each.n_simulated for each in self._simulators])
 
     def result(
         self, agent: str, horizon: int | None = None, *, trained: int | None = None
@@ -254,7 +251,8 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         check_kind("env", env, VectorEnv, expected)
         if isinstance(env.single_action_space, Choices):
             raise TypeError(_NO_SESSIONS)
-        self._n_positions, stream = check_shows_clicks(env), stream_of(env)
+        check_shows_clicks(env)
+        stream = stream_of(env)
         changes = [
             type(layer).__name__
             for layer in (*_layers(env), *_layers(stream))
@@ -269,44 +267,39 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         self._is_compiled = isinstance(env, ClickVectorEnv)
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._resets_next = mode is AutoresetMode.NEXT_STEP
-        self._is_over = np.zeros(env.num_envs, np.bool_)
+        self._is_over: Any = None  # a mask of the streams that the next step only resets, if any
         self._begin(stream)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         # a mask of the streams to reset, which Gymnasium removes from the options
         is_reset = (options or {}).get("reset_mask", True)
         start = super().reset(seed=seed, options=options)
-        self._is_over = self._is_over & ~np.array(is_reset)
+        if self._is_over is not None:
+            self._is_over = self._is_over & ~np.array(is_reset)
         return start
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         outcome = observations, rewards, terminated, truncated, infos = self.env.step(actions)
         only_reset = self._is_over
         if self._resets_next:
-            self._is_over = terminated | truncated
-        if not only_reset.all():
+            is_over = terminated | truncated
+            self._is_over = is_over if is_over.any() else None
+        if only_reset is None or not only_reset.all():
+            has_played = slice(None) if only_reset is None else ~only_reset
             if self._is_compiled:
                 clicks, sessions = read_step(observations, infos, ("regret",))
                 rows = np.column_stack([sessions["regret"], rewards, clicks.sum(axis=1)])
-                self.meter.add_all(rows[~only_reset])
+                self.meter.add_all(rows[has_played])
             else:
                 clicks, sessions = read_step(observations, infos)
-                for b in np.flatnonzero(~only_reset).tolist():
-                    self._add(clicks[b], rewards[b], sessions, b)
+                for b in np.arange(self.num_envs)[has_played].tolist():
+                    try:
+                        self.meter.add(*measure_stream(clicks[b], rewards[b], sessions, b))
+                    except Fault as fault:
+                        place = f"session {self.meter.step + 1}, stream {b}"
+                        raise SessionError(f"{name_of(self._stream)}, {place}: {fault}") from None
         self._finish()
         return outcome
-
-    def _add(self, clicks: Any, reward: Any, sessions: dict[str, Any], b: int) -> None:
-        """Check and store the session of stream ``b``."""
-        try:
-            regret = regret_of(info_of_stream(sessions, b))
-            n_clicks = int(read_clicks(clicks, self._n_positions).sum())
-            self.meter.add(regret, as_finite("reward", reward), n_clicks)
-        except Fault as fault:
-            session = self.meter.step + 1
-            raise SessionError(
-                f"{name_of(self._stream)}, session {session}, stream {b}: {fault}"
-            ) from None
 
 
 def _layers(env: Any) -> Iterator[Any]:

@@ -26,6 +26,7 @@ from clickgym.envs import (
 )
 from clickgym.envs.wrappers.actions import Scores
 from clickgym.envs.wrappers.item_by_item import Choices, PartialLists
+from tests.helpers.news import L, News
 
 pytestmark = pytest.mark.uncompiled
 
@@ -147,6 +148,17 @@ def test_wrappers_want_ranked_lists(wrapper):
         TypeError, match=r"the action space is Discrete.*; expected a clickgym.envs.RankedList"
     ):
         wrapper(gym.make("CartPole-v1"))
+
+
+def test_lists_of_another_package():
+    """Its lists are a plain MultiDiscrete."""
+    env = ScoresAction(News())
+    assert env.action(np.arange(L)).tolist() == [5, 4, 3]
+    env = ItemByItem(News())
+    env.reset(seed=0)
+    *_, (_, reward, is_complete, _, info) = [env.step(item) for item in (5, 5, 2)]
+    assert (is_complete, reward == int(reward)) == (True, True)
+    assert info["regret"] == pytest.approx(0.6 + 0.5 + 0.4 - (0.6 + 0.1 + 0.3))
 
 
 # item by item

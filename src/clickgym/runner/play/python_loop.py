@@ -13,14 +13,23 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from ...core.checks import short_repr
-from ...core.errors import FAILURES, Fault
+from ...core.errors import FAILURES, Fault, SessionError
 from ...core.kernels import clock
-from ...envs import ClickVectorEnv
-from ...envs.any_env import OF_SESSION, Measure, click_env_of, clicks_of, read_step, sizes_of
+from ...envs import ClickEnv, ClickVectorEnv
+from ...envs.any_env import (
+    OF_SESSION,
+    Measure,
+    click_env_of,
+    clicks_of,
+    measure_stream,
+    read_step,
+    sizes_of,
+    user_model_of,
+)
 from ...envs.base_env import name_of
 from ...envs.registration import endless, without_own_wrappers
 from .loop import CHUNK, Run, first_observation
@@ -164,8 +173,8 @@ def play_learner(run: Run) -> float:
     Raises:
         AgentError: the RL algorithm failed, or stopped training before the horizon.
     """
-    agent, meter, base_env = run.agent, run.meter, run.env.unwrapped
-    users = base_env.task.model  # type: ignore[attr-defined]
+    agent, meter = run.agent, run.meter
+    users = run.env.unwrapped.task.model if user_model_of(run.env) else None  # type: ignore[attr-defined]
     import_module("stable_baselines3")  # takes seconds that do not belong to the run
     start, streams = clock(), RecordedStreams(run)
     last_report = 0
@@ -179,7 +188,7 @@ def play_learner(run: Run) -> float:
         last_report = meter.step
         return meter.step < meter.horizon
 
-    discount = users.discount if users.may_leave else None
+    discount = users.discount if users is not None and users.may_leave else None
     try:
         agent.learn(streams, meter.horizon, on_step, discount)
     except InterruptedError:  # raised by on_chunk
@@ -190,6 +199,27 @@ def play_learner(run: Run) -> float:
         name = type(agent).__name__
         raise AgentError(f"{name} stopped training after {meter.step} of {meter.horizon} sessions")
     return clock() - start - run.metrics.seconds
+
+
+def parallel_streams(env: gym.Env, n_envs: int) -> VectorEnv:
+    """Return a vector environment with ``n_envs`` streams of an environment's users, which are
+    stepped in compiled code if the environment is a `ClickEnv`, and otherwise one after another.
+    """
+    base_env: Any = env.unwrapped
+    if not isinstance(base_env, ClickEnv):
+        copies = [partial(gym.make, env.spec)] * n_envs  # type: ignore[arg-type]
+        return SyncVectorEnv(copies, autoreset_mode=AutoresetMode.SAME_STEP)
+    model = base_env.model
+    return ClickVectorEnv(
+        model,
+        n_envs,
+        base_env.reward,
+        base_env.cutoff,
+        reference=base_env.task.optimal_ranking
+        if model.iid_sessions and not model.may_leave
+        else None,
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
 
 
 class RecordedStreams(VectorWrapper):
@@ -203,21 +233,9 @@ class RecordedStreams(VectorWrapper):
     """
 
     def __init__(self, run: Run) -> None:
-        env: Any = run.env.unwrapped
-        model = env.model
-        envs = ClickVectorEnv(
-            model,
-            run.agent.n_envs,
-            env.reward,
-            env.cutoff,
-            reference=env.task.optimal_ranking
-            if model.iid_sessions and not model.may_leave
-            else None,
-            autoreset_mode=AutoresetMode.SAME_STEP,
-        )
-        super().__init__(envs)
-        self._run = run
-        self._seed = int(env.np_random.integers(2**31))
+        super().__init__(parallel_streams(run.env, run.agent.n_envs))
+        self._run, self._is_compiled = run, isinstance(self.env, ClickVectorEnv)
+        self._seed = int(run.env.unwrapped.np_random.integers(2**31))
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -229,11 +247,24 @@ class RecordedStreams(VectorWrapper):
         meter, metrics = self._run.meter, self._run.metrics
         contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
         outcome = observations, rewards, _, _, infos = super().step(actions)
-        clicks, sessions = read_step(observations, infos, OF_SESSION if contexts else ("regret",))
-        n_clicks, regret, earned = clicks.sum(axis=1).tolist(), sessions["regret"], rewards.tolist()
-        for b, lost in enumerate(regret.tolist()):
+        names = OF_SESSION if contexts or not self._is_compiled else ("regret",)
+        clicks, sessions = read_step(observations, infos, names)
+        for b, row in enumerate(self._rows(clicks, rewards, sessions)):
             if contexts and meter.step < meter.horizon:
                 ranking, expectation = sessions["ranking"][b], sessions["expected_reward"][b]
                 metrics.measure(contexts[b], ranking, clicks[b], expectation, meter.totals)
-            meter.add(lost, earned[b], n_clicks[b])
+            meter.add(*row)
         return outcome
+
+    def _rows(
+        self, clicks: NDArray[Any], rewards: NDArray[Any], sessions: dict[str, Any]
+    ) -> Iterable[tuple[float, float, int]]:
+        """Return the regret, the reward and the number of clicks of each stream's session."""
+        if self._is_compiled:
+            n_clicks = clicks.sum(axis=1).tolist()
+            return zip(sessions["regret"].tolist(), rewards.tolist(), n_clicks, strict=True)
+        try:
+            return [measure_stream(clicks[b], rewards[b], sessions, b) for b in range(len(rewards))]
+        except Fault as fault:
+            session = self._run.meter.step + 1
+            raise SessionError(f"{name_of(self._run.env)}, session {session}: {fault}") from None
