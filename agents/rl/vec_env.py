@@ -5,6 +5,7 @@ library.
 from __future__ import annotations
 
 import inspect
+import warnings
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -58,7 +59,7 @@ def vec_env(
             `RecordVectorRegret` inside all other wrappers.
         n_envs: the number of streams, B; pass this argument only together with an id.
         seed: the seed of the users' random generator. If you give the model a seed, that seed
-            replaces this one.
+            replaces this one, so give both the same seed.
         actions: the kind of actions: ``"rankings"`` for lists; ``"scores"`` for scores, which are
             turned into lists as in `ScoresAction`; or ``"items"`` for items that are chosen one by
             one, as in `ItemByItem`.
@@ -72,6 +73,9 @@ def vec_env(
         TypeError: ``env`` is neither an id nor a vector environment, or ``n_envs`` or other
             arguments are passed together with a vector environment.
         ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``.
+
+    Warns:
+        UserWarning: a model's seed replaces another ``seed`` that was given here.
 
     Example:
         >>> import clickgym
@@ -99,9 +103,10 @@ def vec_env(
     if not isinstance(streams, VectorWrapper):
         with suppress(TypeError, ValueError):  # its observations or rewards cannot be measured
             streams = RecordVectorRegret(streams)
-    envs = PicklableVecMonitor(StableBaselinesVecEnv(streams, actions))
-    envs.seed(seed)
-    return envs
+    adapter = StableBaselinesVecEnv(streams, actions)
+    adapter.seed(seed)
+    adapter.given_seed = seed
+    return PicklableVecMonitor(adapter)
 
 
 def _make_streams(env_id: str, n_envs: int, arguments: dict[str, Any]) -> VectorEnv:
@@ -150,6 +155,9 @@ class StableBaselinesVecEnv(VecEnv):
             `FlatObservation`.
     """
 
+    given_seed: int | None = None
+    """The seed that the user chose; None if the user chose none."""
+
     def __init__(
         self,
         envs: VectorEnv,
@@ -182,6 +190,17 @@ class StableBaselinesVecEnv(VecEnv):
         )
         self.envs, self._observations = envs, None
         super().__init__(envs.num_envs, self._flat or observation_space, space)
+
+    def seed(self, seed: int | None = None) -> Any:
+        if seed is not None and self.given_seed not in (None, seed):
+            warnings.warn(
+                f"the seed {seed} replaces the seed {self.given_seed} that vec_env got, because "
+                "stable-baselines3 seeds environments with the model's seed; give vec_env and the "
+                f"model the same seed, or call envs.seed({self.given_seed}) before model.learn",
+                stacklevel=5,
+            )
+            self.given_seed = None  # warn once
+        return super().seed(seed)
 
     def reset(self) -> Any:
         self._observations, _ = self.envs.reset(seed=self._seeds[0])

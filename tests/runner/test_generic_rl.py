@@ -114,7 +114,7 @@ def test_policy_for_lists_learns_on_native_streams() -> None:
     """A training takes one line, and its result can be shown next to other agents' results.
     Environment arguments may be given in a spec or by keyword.
     """
-    envs = vec_env("PBMRank-v0", 8, seed=3, max_episode_steps=10)
+    envs = vec_env("PBMRank-v0", 8, seed=0, max_episode_steps=10)
     settings = {"n_steps": 8, "batch_size": 32, "gamma": 0.0, "seed": 0, "device": "cpu"}
     model = sb3.PPO(PlackettLuceActorCritic, envs, **settings)
     before = [values.clone() for values in model.policy.parameters()]
@@ -136,6 +136,22 @@ def test_policy_for_lists_learns_on_native_streams() -> None:
         each.step(np.tile(range(5), (2, 1)))
         result = each.result("mine")
         assert (result.env, result.instance) == ("ContextualPBMRank-v0", instance)
+
+
+def test_the_seed_of_a_model_replaces_another_seed() -> None:
+    """Otherwise, three trainings with different seeds of vec_env could be the same training."""
+    envs, settings = vec_env("PBMRank-v0", 8, seed=3), {**QUICK, "device": "cpu"}
+    del settings["n_envs"]
+    with pytest.warns(UserWarning, match=r"seed 0 replaces the seed 3 .* call envs.seed\(3\)"):
+        model = sb3.PPO(PlackettLuceActorCritic, envs, **settings, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        envs.seed(3)
+        assert model.learn(64).env.result("mine").seed == 3
+        for seeds in ((2, 2), (None, 2), (2, None)):
+            vectors = vec_env("PBMRank-v0", 8, seed=seeds[0])
+            sb3.PPO(PlackettLuceActorCritic, vectors, **settings, seed=seeds[1]).learn(64)
+            assert vectors.result("mine").seed == 2
 
 
 # -------------------------------------------------------------------------- the regret in its log
