@@ -1,5 +1,5 @@
-"""A policy class for PPO and A2C of stable-baselines3 whose actions are ranked lists. The module
-imports torch.
+"""A policy class whose actions are ranked lists, for PPO and A2C of stable-baselines3 and TRPO of
+sb3-contrib. The module imports torch.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         super().__init__([n_outputs] * n_positions)
         self.n_positions, self.n_outputs = n_positions, n_outputs
         self._choices: Tensor | None = None
+        self._last: dict[str, Tensor] = {}  # the lists of log_prob, which copies share
 
     def proba_distribution_net(self, latent_dim: int) -> nn.Module:
         """Return the layer that computes the scores of items."""
@@ -66,9 +67,8 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         Raises:
             ValueError: a list shows an item twice, or a score is nan.
         """
-        lists = actions.long()
-        one_hot = nn.functional.one_hot(lists, self.scores.shape[1])
-        is_placed = (one_hot.cumsum(dim=1) - one_hot).bool()
+        lists = self._last["lists"] = actions.long()
+        is_placed = self._is_placed(lists)
         # Mask the chosen items: subtracting their weights from the total would leave 0 if the
         # policy is certain.
         self._choices = self.scores[:, None].masked_fill(is_placed, -torch.inf).log_softmax(dim=2)
@@ -83,6 +83,24 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
                 )
             raise ValueError(f"actions repeat an item in the list {lists[row].tolist()}")
         return log_probabilities.sum(dim=1)
+
+    def _is_placed(self, lists: Tensor) -> Tensor:
+        """Return the items above each position of lists, ``(B, K, L)`` booleans."""
+        one_hot = nn.functional.one_hot(lists, self.scores.shape[1])
+        return (one_hot.cumsum(dim=1) - one_hot).bool()
+
+    @property
+    def distribution(self) -> list[torch.distributions.Categorical]:  # type: ignore[override]
+        """The distributions of the item at each position, given the items above in the lists that
+        were last passed to `log_prob`, of this distribution or of its copy.
+
+        TRPO sums the Kullback–Leibler divergences between the choices of two policies. If the
+        policy drew the lists, this is an unbiased estimate of the divergence between lists.
+        """
+        # A finite mask, because the gradient of the divergence would be nan for infinite scores.
+        is_placed = self._is_placed(self._last["lists"])
+        choices = self.scores[:, None].masked_fill(is_placed, -1e9)
+        return [torch.distributions.Categorical(logits=choice) for choice in choices.unbind(dim=1)]
 
     def entropy(self) -> Tensor:
         """Return an estimate ``(B,)`` of the entropy for each list, in nats: the sum over positions
@@ -147,7 +165,7 @@ class _Networks(MlpExtractor):
 
 class PlackettLuceActorCritic(ActorCriticPolicy):
     """Policy that draws ranked lists from a Plackett–Luce distribution, for PPO and A2C of
-    stable-baselines3.
+    stable-baselines3 and TRPO of sb3-contrib.
 
     Pass this class in place of ``"MlpPolicy"``, with an environment whose action space is a
     `RankedList`; you need no wrapper. Set the discount (``gamma``) to 0, because sessions are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 
@@ -9,11 +10,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-pytest.importorskip("stable_baselines3")
+pytest.importorskip("sb3_contrib")
 
 import torch
 from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete
+from sb3_contrib import TRPO
 from stable_baselines3 import A2C, PPO
+from stable_baselines3.common.distributions import kl_divergence
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from clickgym.agents import PlackettLuceActorCritic
@@ -203,10 +206,15 @@ def test_actions_that_are_no_lists_are_refused():
 # ---------------------------------------------------------------------- in the library's algorithms
 
 
-@pytest.mark.parametrize("algorithm", [PPO, A2C])
+@pytest.mark.parametrize("algorithm", [PPO, A2C, TRPO])
 def test_the_library_learns_saves_and_loads(algorithm, tmp_path):
     env = gym.make("PBMRank-v0")
-    model = algorithm(PlackettLuceActorCritic, env, **QUICK).learn(32)
+    model = algorithm(PlackettLuceActorCritic, env, **QUICK)
+    before = [values.clone() for values in model.policy.parameters()]
+    model.learn(32)
+    after = [*model.policy.parameters()]
+    assert all(values.isfinite().all() for values in after)
+    assert any(bool((old != new).any()) for old, new in zip(before, after, strict=True))
     observation, _ = env.reset(seed=0)
     shown = model.predict(observation, deterministic=True)[0]
     assert shown in env.action_space
@@ -217,3 +225,21 @@ def test_the_library_learns_saves_and_loads(algorithm, tmp_path):
     model.policy.save(tmp_path / "policy.zip")
     again = PlackettLuceActorCritic.load(tmp_path / "policy.zip")
     assert again.predict(observation, deterministic=True)[0].tolist() == shown.tolist()
+
+
+def test_divergence_between_lists():
+    """The divergence of the choices, averaged over the lists of one policy, is the divergence
+    between the laws of lists. TRPO reads it from a distribution and an earlier copy of it.
+    """
+    rows = [torch.tensor([scores] * len(LISTS)) for scores in (SCORES, [0.2, 1.5, -1.0, 0.0, 0.7])]
+    laws = PlackettLuceDistribution(3, 5)
+    old = copy.copy(laws.proba_distribution(rows[1]))
+    probabilities = [laws.proba_distribution(row).log_prob(torch.tensor(LISTS)) for row in rows]
+    new = laws.proba_distribution(rows[0].requires_grad_())
+    new.log_prob(torch.tensor(LISTS))
+    weights = probabilities[0].exp().detach()
+    divergence = (weights * kl_divergence(new, old)).sum()
+    expected = (weights * (probabilities[0] - probabilities[1])).sum()
+    torch.testing.assert_close(divergence, expected)
+    divergence.backward()
+    assert rows[0].grad.isfinite().all()

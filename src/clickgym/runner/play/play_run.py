@@ -240,8 +240,15 @@ def traits_of(env: gym.Env) -> EnvTraits:
     n_queries = 1 if model is None else model.n_queries
     has_copies = model is None and env.spec is not None and not env.spec.additional_wrappers
     return EnvTraits(
-        *(name_of(env), name, obstacle, changing_users),
-        *(observation_keys, sizes, n_queries, space, has_copies),
+        name_of(env),
+        name,
+        obstacle,
+        changing_users,
+        observation_keys,
+        sizes,
+        n_queries,
+        space,
+        has_copies,
     )
 
 
