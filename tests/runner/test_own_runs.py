@@ -169,3 +169,22 @@ def test_runs_of_one_checkpoint_stay_apart():
     """
     runs = [clickgym.run("Random", "PBMRank-v0", T, seed=n, checkpoints=[T]) for n in range(3)]
     assert clickgym.Results(runs).rows["run"].to_list() == [0, 1, 2]
+
+
+def test_a_module_in_a_sweep_does_not_make_another_environment():
+    """A sweep imports the module of an environment; a loop in the same program has only its id."""
+    sweep = clickgym.sweep(["tests.helpers.news:FrontPage-v0"], ["Random"], 40, 2, n_jobs=1)
+    for env_id in ("FrontPage-v0", "tests.helpers.news:FrontPage-v0"):
+        env = clickgym.RecordRegret(gym.make(env_id, tells="regret"))
+        env.reset(seed=0)
+        for _ in range(40):
+            *_, over, cut, _ = env.step(env.action_space.sample())
+            if over or cut:
+                env.reset()
+        single = env.result("mine")
+        assert single.env == "FrontPage-v0:tells=regret"
+    single = dataclasses.replace(single, env="FrontPage-v0")
+    both = clickgym.Results([sweep, single])
+    assert both.table()["env"].to_list() == ["FrontPage-v0"] * 2
+    assert "not finished" not in str(both)
+    assert clickgym.Results(sweep).names("env") == ["tests.helpers.news:FrontPage-v0"]

@@ -456,9 +456,32 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
             f"{', '.join(map(str, parts))} have no finished run yet; to continue, run the same "
             "clickgym runs or sweeps again"
         )
-    rows = _concatenate(frames)
+    same = _same_environments(frames, [part.env for part in parts if isinstance(part, Result)])
+    rows = _concatenate([rows.with_columns(col("env").replace(same)) for rows in frames])
     _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
-    return rows, [config for _, config in sources]
+    return rows, [_with_labels(config, same) for _, config in sources]
+
+
+def _same_environments(
+    frames: Sequence[polars.DataFrame], singles: Sequence[str]
+) -> dict[str, str]:
+    """Return the environments that a sweep named with their module, as in ``my_module:News-v0``,
+    and that single runs name by their id alone: the id of each label.
+
+    Args:
+        frames: the rows of all parts.
+        singles: the environments of single runs.
+    """
+    labels = {label for rows in frames for label in rows["env"].unique()}
+    ids = {label: label.partition(":")[2] for label in labels}
+    return {label: env_id for label, env_id in ids.items() if env_id in singles}
+
+
+def _with_labels(config: Config, same: Mapping[str, str]) -> Config:
+    """Return a sweep's configuration with other labels of its environments."""
+    cells = [cell._replace(env=same.get(cell.env, cell.env)) for cell in config.cells]
+    envs = {same.get(label, label): meaning for label, meaning in config.envs.items()}
+    return replace(config, envs=envs, cells=cells) if same else config
 
 
 def _check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:

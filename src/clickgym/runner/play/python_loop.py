@@ -28,7 +28,6 @@ from ...envs.any_env import (
     measure_stream,
     read_step,
     sizes_of,
-    user_model_of,
 )
 from ...envs.base_env import name_of
 from ...envs.registration import endless, without_own_wrappers
@@ -173,8 +172,8 @@ def play_learner(run: Run) -> float:
     Raises:
         AgentError: the RL algorithm failed, or stopped training before the horizon.
     """
-    agent, meter = run.agent, run.meter
-    users = run.env.unwrapped.task.model if user_model_of(run.env) else None  # type: ignore[attr-defined]
+    agent, meter, base_env = run.agent, run.meter, run.env.unwrapped
+    users: Any = base_env.task.model if isinstance(base_env, ClickEnv) else None
     import_module("stable_baselines3")  # takes seconds that do not belong to the run
     start, streams = clock(), RecordedStreams(run)
     last_report = 0
