@@ -72,6 +72,36 @@ def optimistic_value(moves, values, best, level, bonus):
 
 
 @kernel
+def best_list(state, attraction, worth, ranking):
+    """Write the best list into ``ranking`` and return its value: the expected worth of the outcome
+    of a session, in which the user reads the list from the top and clicks at most one item.
+
+    Args:
+        state: an agent's state, with the random order of items and the working memory of `State`.
+        attraction: ``(L,)`` probabilities that an examined item is clicked.
+        worth: ``(L + 1,)`` the worth of a click on each item, then the worth of no click.
+        ranking: ``(K,)`` output. Items that are equally good are in the order of ``state.labels``.
+    """
+    n_items = len(state.labels)
+    for i in range(n_items):
+        item = state.labels[i]
+        state.gain[i] = attraction[item] * worth[item]
+        state.continuation[i] = 1.0 - attraction[item]
+    value = scan(
+        state.gain,
+        state.continuation,
+        worth[n_items],
+        state.ratio,
+        state.order,
+        state.table,
+        state.chosen,
+    )
+    for k in range(len(ranking)):
+        ranking[k] = state.labels[state.chosen[k]]
+    return value
+
+
+@kernel
 def improve(state, s, best, level):
     """Write the best list for a user's state, by the optimistic estimates, into the plan, and
     return the value of this list.
@@ -81,23 +111,7 @@ def improve(state, s, best, level):
         earned = state.click_rewards[s, outcome] if outcome < n_items else 0.0
         later = optimistic_value(state.moves[s, outcome], state.values, best, level, state.bonus)
         state.worth[outcome] = earned + state.discount * later
-    for i in range(n_items):
-        item = state.labels[i]
-        q = state.upper[s, item]
-        state.gain[i] = q * state.worth[item]
-        state.continuation[i] = 1.0 - q
-    value = scan(
-        state.gain,
-        state.continuation,
-        state.worth[n_items],
-        state.ratio,
-        state.order,
-        state.table,
-        state.chosen,
-    )
-    for k in range(len(state.chosen)):
-        state.lists[s, k] = state.labels[state.chosen[k]]
-    return value
+    return best_list(state, state.upper[s], state.worth, state.lists[s])
 
 
 @kernel
@@ -136,8 +150,11 @@ def rank(state, rng, ranking, user):
 
 
 @kernel
-def update(state, ranking, clicks, user):
-    s, outcome = user[0], len(state.labels)
+def learn_clicks(state, ranking, clicks, s):
+    """Count the examinations and the click of a session with a user in state ``s``, and remember
+    this state and the outcome of the session.
+    """
+    outcome = len(state.labels)
     for k in range(len(ranking)):
         state.examined[s, ranking[k]] += 1
         if clicks[k]:
@@ -145,6 +162,11 @@ def update(state, ranking, clicks, user):
             outcome = ranking[k]
             break
     state.last[0], state.last[1] = s, outcome
+
+
+@kernel
+def update(state, ranking, clicks, user):
+    learn_clicks(state, ranking, clicks, user[0])
     state.t[0] += 1
 
 

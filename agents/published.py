@@ -24,6 +24,7 @@ from .ranked_bandits import RankedExp3, RankedKLUCB
 from .rl.learner import Learner
 from .rl.named_learners import A2C, DQN, PPO, SAC
 from .rl.neural_greedy import NeuralGreedy
+from .slate_q import SlateQ
 from .top_rank import TopRank
 from .uni_rank import UniRank
 
@@ -46,7 +47,7 @@ FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
         PDGD,
         NeuralGreedy,
     ),
-    "users with memory": (CascadeVI,),
+    "users with memory": (CascadeVI, SlateQ),
     "reinforcement learning": (PPO, A2C, DQN, SAC),
 }
 """The published agents by family, in the order of all tables. The other columns of the tables come

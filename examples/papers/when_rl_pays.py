@@ -3,11 +3,11 @@
 Users of Du et al. 2024.
 
 In this study, clicks change what users do later, so regret is the exact loss of each list, computed
-from Q*. The planner `CascadeVI` is told how long users stay on average; RL algorithms get the same
-information through their discount factor, and bandits are not told. All agents except
+from Q*. `CascadeVI` and `SlateQ` are told how long users stay on average; generic RL algorithms get
+the same information through their discount factor, and bandits are not told. All agents except
 `CascadeKLUCB` see the state of the user. `BanditByState` runs a separate `CascadeKLUCB` for each
-state, and `A2C:gamma=0` does not plan. RL algorithms play only a tenth of the sessions. The page
-quotes no sentence of the paper, so it tests none.
+state, and `A2C:gamma=0` does not plan. Generic RL algorithms play only a tenth of the sessions. The
+page quotes no sentence of the paper, so it tests none.
 """
 
 from __future__ import annotations
@@ -51,10 +51,15 @@ class BanditByState(Agent):
 
 
 def play(options):
-    """Play bandits and a planner, and play RL algorithms for a tenth of the sessions."""
+    """Play bandits, a planner and SlateQ, and play generic RL for a tenth of the sessions."""
     bandits = {BANDIT: BANDIT, BY_STATE: BanditByState, PLANNER: PLANNER}
+    sizes = {
+        "bandits": (bandits, 10**6),
+        "SlateQ": (["SlateQ"], 10**6),
+        "learners": (LEARNERS, 10**5),
+    }
     parts = {}
-    for part, agents, horizon in (("bandits", bandits, 10**6), ("learners", LEARNERS, 10**5)):
+    for part, (agents, horizon) in sizes.items():
         horizon = min(horizon, options.horizon or horizon)
         table = study.played(options, part, [ENV], agents, horizon, 5, FAMILIES)
         parts[part] = study.compact(table, ends=())

@@ -160,7 +160,7 @@ def test_best_of_special_agents():
     bandits.state.examined[:] = 10
     bandits.state.clicks[:] = [[5, 1, 2], [9, 3, 4]]
     assert bandits.best().tolist() == [0, 2]
-    for name in ("Random", "CascadeVI"):
+    for name in ("Random", "CascadeVI", "SlateQ"):
         with pytest.raises(ValueError, match=f"^{name} has no .*best list"):
             made(name).best()
 
