@@ -94,6 +94,34 @@ def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple
     )
 
 
+@family(
+    "Each state has its own items that lead to the next state, in which users click more; the most "
+    "tempting items lead back (stateful users)"
+)
+@_of_users
+def _journey(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    n_states, n_items = len(decay), len(attraction)
+    states, identity = np.arange(n_states)[:, None], np.eye(n_states)
+    # Each item leads on in one state. The items are dealt to the states from the most to the least
+    # attractive, so the items that lead on are about equally attractive in all states.
+    state_of = np.empty(n_items, np.int64)
+    state_of[np.argsort(-attraction, kind="stable")] = np.arange(n_items) % n_states
+    leads_on = state_of == states
+    # What led users to a state tempts them there. In the first state, the items that lead on in the
+    # last state tempt.
+    tempts = state_of == (states - 1) % n_states
+    appeal = np.where(tempts, 1.0, 0.7)
+    previous, following = _neighbours(n_states)
+    after_click = np.select(
+        [leads_on[:, :, None], tempts[:, :, None]],
+        [following[:, None], previous[:, None]],
+        identity[:, None],
+    )
+    return decay[::-1, None] * appeal * attraction, np.concatenate(
+        [after_click, identity[:, None]], axis=1
+    )
+
+
 def _neighbours(n_states: int) -> tuple[Floats, Floats]:
     """Return the transition matrices ``(S, S)`` to the previous state and to the next state. A user
     in the first or the last state stays there if no such state exists.

@@ -147,6 +147,37 @@ def test_tastes_and_moves_of_families():
     assert (independent.transition == independent.transition[:, :1]).all()
 
 
+def test_tastes_and_moves_of_a_journey():
+    """With three states and six items, two items lead on in each state, two tempt and lead back,
+    and a click on the other two changes nothing.
+    """
+    users = load_instance("journey:n_states=3,n_items=6,n_positions=2,seed=1").model("CascadeMDP")
+    base = np.random.default_rng(1).uniform(0.05, 0.5, 6)
+    best_first = np.argsort(-base)
+    for state, richness in enumerate([0.25, 0.625, 1.0]):
+        on, back = np.eye(3)[min(state + 1, 2)], np.eye(3)[max(state - 1, 0)]
+        kinds = {state: (0.7, on), (state - 1) % 3: (1.0, back)}
+        for place, item in enumerate(best_first):
+            appeal, moves = kinds.get(place % 3, (0.7, np.eye(3)[state]))
+            assert users.attraction[state, item] == pytest.approx(richness * appeal * base[item])
+            np.testing.assert_array_equal(users.transition[state, item], moves)
+        np.testing.assert_array_equal(users.transition[state, -1], np.eye(3)[state])
+    np.testing.assert_array_equal(users.first, [1, 0, 0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("sizes", ["n_items=12", "n_items=16", "n_states=6"])
+def test_a_journey_needs_the_state_and_planning(sizes, seed):
+    """The best single list for all states loses at least 30 % of the clicks that the best lists
+    get, and the myopic lists lose at least 25 %.
+    """
+    users = load_instance(f"journey:{sizes},n_positions=2,seed={seed}").model("CascadeMDP")
+    optimum, myopic = users.first @ users.value, np.argsort(-users.attraction, axis=1)[:, :2]
+    single = [users.policy_value([ranking] * users.n_states) for ranking in all_lists(users)]
+    assert max(users.first @ value for value in single) <= 0.7 * optimum
+    assert users.first @ users.policy_value(myopic) <= 0.75 * optimum
+
+
 def test_sessions_left():
     env = ClickEnv(some_users(0, 2, 4, 2, n_sessions=3))
     observation, info = env.reset(seed=0)
