@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from . import published
 from .agent import Agent
 from .compiled_agent import CompiledAgent, ContextualAgent, StateAgent
 from .published import *  # noqa: F403
@@ -27,7 +28,7 @@ __all__ = [
     "Learner",
     "StateAgent",
 ]
-__all__ += AGENTS
+__all__ += published.__all__
 
 _OF_TORCH = {
     "PlackettLuceActorCritic": "plackett_luce",

@@ -1,5 +1,5 @@
 """The list of published agents, by family. All tables and all tests that cover every agent read
-this list.
+this list. ``__all__`` repeats the names, because type checkers read it without running the module.
 """
 
 from .agent import Agent
@@ -27,6 +27,49 @@ from .rl.neural_greedy import NeuralGreedy
 from .slate_q import SlateQ
 from .top_rank import TopRank
 from .uni_rank import UniRank
+
+__all__ = [
+    "A2C",
+    "BCMPTS",
+    "C2UCB",
+    "DBGD",
+    "DCMKLUCB",
+    "DQN",
+    "GRAB",
+    "PBMHB",
+    "PBMPIE",
+    "PBMTS",
+    "PBMUCB",
+    "PDGD",
+    "PPO",
+    "SAC",
+    "BatchRank",
+    "BubbleRank",
+    "CMLinUCB",
+    "CascadeDUCB",
+    "CascadeKLUCB",
+    "CascadeSWUCB",
+    "CascadeTS",
+    "CascadeUCB1",
+    "CascadeUCBV",
+    "CascadeVI",
+    "DCMLinUCB",
+    "EpsilonGreedy",
+    "Fixed",
+    "GLRCascadeKLUCB",
+    "LinearTS",
+    "MixTS",
+    "NeuralGreedy",
+    "Oracle",
+    "PBMLinUCB",
+    "Random",
+    "RankedExp3",
+    "RankedKLUCB",
+    "SlateQ",
+    "TopRank",
+    "UBMLinUCB",
+    "UniRank",
+]
 
 FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
     "baselines": (Fixed, Random, Oracle, EpsilonGreedy),

@@ -15,8 +15,9 @@ To follow ``gym.make("PBMRank-v0")`` down to the first click, read the modules i
    one stream of sessions and `vector_env` for many streams.
 """
 
+from ..core.compiling import KernelError
 from ..core.errors import SessionError
-from ..core.kernels import KernelError, entry, kernel
+from ..core.kernels import entry, kernel
 from .cascade import CascadeModel
 from .click_chain import ClickChainModel
 from .click_env import ClickEnv

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_seed
+from ..core.compiling import KernelError
 from ..core.errors import SessionError, cause
-from ..core.kernels import KernelError, Repeated
+from ..core.kernels import Repeated
 from .resolve_model import ResolvedModel, digest
 from .session import begin_streams
 from .spaces import RankedList

@@ -32,6 +32,31 @@ env.step(env.action_space.sample())
 print(clickgym.agents.__file__)
 """
 
+STRICT_PROGRAM = """
+import gymnasium as gym
+import numpy as np
+import clickgym
+from clickgym import agents, envs
+
+class Mine(agents.Agent):
+    def __init__(self, n_items: int, n_positions: int) -> None:
+        self.order = np.arange(n_items)[:n_positions]
+
+    def rank(self, observation: object) -> np.ndarray:
+        return self.order
+
+    def update(self, *session: object) -> None: ...
+
+recorded = clickgym.RecordRegret(gym.make("PBMRank-v0"))
+result: clickgym.Result = clickgym.run(Mine, recorded, 100, seed=0)
+results: clickgym.Results = clickgym.sweep(["PBMRank-v0"], ["CascadeTS"], horizon=100, runs=1)
+learners: list[agents.Learner] = [agents.PPO(10, 5), agents.SAC(10, 5)]
+compiled: list[agents.CompiledAgent] = [agents.CascadeTS(10, 5), agents.TopRank(10, 5, horizon=9)]
+model: type[envs.ClickModel] = envs.CLICK_MODELS["PBM"]
+print(results.table, recorded.result("mine"), envs.load_instance("yandex-9"), agents.FrozenPolicy)
+"""
+"""A program of a user who checks types strictly; it uses each kind of public name."""
+
 
 def copy_of_checkout(folder, tracked, *, links=True):
     """Copy the tracked files. Without links, a link becomes a text file that contains its target,
@@ -76,6 +101,10 @@ def test_wheel_in_a_clean_environment(tmp_path, links):
     output(*pip, "install", "--no-deps", "--no-index", wheel)
     assert output(python, "-c", SESSION, cwd=tmp_path).startswith(site)
     assert "PBMRank-v0" in output(tmp_path / "venv" / "bin" / "clickgym", "list", cwd=tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(STRICT_PROGRAM, encoding="utf-8")
+    mypy = (sys.executable, "-m", "mypy", "--strict", "--python-executable", python)
+    output(*mypy, "--cache-dir", tmp_path / "mypy", program, cwd=tmp_path)
 
 
 def test_import_loads_nothing_heavy():

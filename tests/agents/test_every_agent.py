@@ -37,6 +37,11 @@ USERS = PositionBasedModel([0.6, 0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.7, 0.4])
 by_name = pytest.mark.parametrize("name", EVERY)
 
 
+def test_every_agent_is_exported_by_name():
+    """Type checkers read ``__all__`` without running the module."""
+    assert set(published.__all__) == set(AGENTS)
+
+
 def made(name, **others):
     return make(name, USERS, horizon=1000, **others)
 

@@ -12,7 +12,7 @@ from typing import Any
 numba: Any
 try:
     import numba
-    from numba.extending import register_jitable
+    from numba.extending import register_jitable as register_jitable
 except ImportError:  # then kernels run as plain Python
     numba = register_jitable = Held = None  # type: ignore[assignment]
 else:

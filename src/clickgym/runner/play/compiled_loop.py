@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.compiling import KernelError
 from ...core.errors import FAILURES, SessionError, cause
-from ...core.kernels import KernelError, clock, entry, kernel
+from ...core.kernels import clock, entry, kernel
 from ...envs.base_env import name_of
 from ...envs.session import SessionBuffers, play_session
 from .loop import CHUNK, Run

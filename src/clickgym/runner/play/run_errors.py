@@ -6,8 +6,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from ...core.compiling import KernelError
 from ...core.errors import Fault, SessionError, cause
-from ...core.kernels import KernelError
 from ...envs import check_ranking
 from ...envs.base_env import name_of
 
