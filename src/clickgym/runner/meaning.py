@@ -40,18 +40,20 @@ class Meaning:
     Attributes:
         spec: the spec as you could type it; None if there is no spec, as for a lambda.
         files: SHA-256 digests, keyed by name, of your own modules that the label uses, of classes
-            and functions that the script defines, and of files that the spec's arguments name. Code
-            is digested without comments and docstrings, and users from ``clickgym fit`` without the
-            notes on where they come from. The digest of a class that is defined in a notebook is
-            None.
+            and functions that the script defines, and of files that the spec's arguments name. The
+            digest of a class that is defined in a notebook is None.
         values: the values, keyed by name, of the upper-case constants in these modules
             (``"module:NAME"``) and of the attributes of their classes (``"module:Class.name"``), if
             JSON can store the values.
+        digests: digests of the same things as ``files``, but of code without comments and
+            docstrings, and of users from ``clickgym fit`` without the notes on where they come
+            from. clickgym 9.0 saved only ``files``.
     """
 
     spec: str | None
     files: dict[str, str | None] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    digests: dict[str, str | None] = field(default_factory=dict)
 
     def difference(self, other: Meaning) -> str | None:
         """Return why two meanings of a label differ, or None if the meanings are the same."""
@@ -62,8 +64,13 @@ class Meaning:
             )
         if self.spec != other.spec:
             return f"it stands for {self.spec} in one sweep and for {other.spec} in the other"
-        first, second = self.files | self.values, other.files | other.values
-        for name in sorted(first.keys() | second.keys()):
+        if any(meaning.files and not meaning.digests for meaning in (self, other)):
+            first, second = self.files | self.values, other.files | other.values
+            names = first.keys() & second.keys()  # clickgym 9.0 also followed names in comments
+        else:
+            first, second = self.digests | self.values, other.digests | other.values
+            names = first.keys() | second.keys()
+        for name in sorted(names):
             if json.dumps(first.get(name)) != json.dumps(second.get(name)):
                 return f"{name} has changed"
         return None
@@ -79,7 +86,7 @@ def meaning_of(obj: Any, resolved: Any) -> Meaning:
     Example:
         >>> from clickgym.agents import TopRank
         >>> meaning_of("TopRank:delta=0.1", (TopRank, {"delta": 0.1}))
-        Meaning(spec='TopRank:delta=0.1', files={}, values={})
+        Meaning(spec='TopRank:delta=0.1', files={}, values={}, digests={})
     """
     maker, arguments = split(obj)
     spec = spec_of((_as_json(maker), {key: _as_json(value) for key, value in arguments.items()}))
@@ -90,16 +97,17 @@ def meaning_of(obj: Any, resolved: Any) -> Meaning:
         # stable-baselines3 adds .zip to the name of a model's file
         for file in (name, f"{name}.zip") if isinstance(name, str | os.PathLike) else ():
             if os.path.isfile(file):
-                meaning.files[str(name)] = _digest(_content_of(Path(file)))
+                content = Path(file).read_bytes()
+                meaning.files[str(name)] = _digest(content)
+                meaning.digests[str(name)] = _digest(_without_notes(content))
     _add_code(meaning, [code for part in parts for code in _code_of(part)])
     return meaning
 
 
-def _content_of(file: Path) -> bytes:
+def _without_notes(content: bytes) -> bytes:
     """Return the content of a file. In users from ``clickgym fit``, the notes on where they come
     from do not count: the same sessions in files of other names give the same users.
     """
-    content = file.read_bytes()
     with suppress(ValueError, AttributeError, KeyError):  # not such a file
         fields = json.loads(content)
         if "clickgym" in fields["estimation"]:
@@ -159,18 +167,20 @@ def _add_code(meaning: Meaning, pending: list[Any]) -> None:
         if id(obj) in seen:
             continue
         seen.add(id(obj))
-        scope = vars(module)
+        scope, has_file = vars(module), True
         if is_script:
             source = ""
             with suppress(OSError, TypeError):  # code in a notebook has no file
                 source = inspect.getsource(obj)
-            code = _without_comments(source)
-            meaning.files[obj.__qualname__] = _digest(code.encode()) if source else None
+            has_file = bool(source)
+            name, content, code = obj.__qualname__, source.encode(), _without_comments(source)
             words = {*re.findall(r"\w+", code)}
             scope = {word: value for word, value in scope.items() if word in words}
         else:
-            source = Path(str(module.__file__)).read_bytes().decode(errors="replace")
-            meaning.files[module.__name__] = _digest(_without_comments(source).encode())
+            name, content = module.__name__, Path(str(module.__file__)).read_bytes()
+            code = _without_comments(content.decode(errors="replace"))
+        meaning.files[name] = _digest(content) if has_file else None
+        meaning.digests[name] = _digest(code.encode()) if has_file else None
         meaning.values.update(_plain_values(module, scope))
         pending += scope.values()
 

@@ -35,6 +35,10 @@ from .meaning import Meaning
 
 LabelColumn = Literal["env", "instance", "agent"]
 LABEL_COLUMNS: tuple[LabelColumn, ...] = ("env", "instance", "agent")
+RESULTS = 1
+"""The number of clickgym's results: raise it when the numbers of any run change. Two sweeps can be
+shown in one table only if this number is the same. clickgym 9.0, which did not save it, has 1.
+"""
 CONFIG, RUNS = "config.json", "runs"
 """The names of the configuration file and of the folder with the runs."""
 RunKey = tuple[str, str, str, int]
@@ -71,6 +75,7 @@ class Config:
         horizon: T, the number of sessions in each run.
         checkpoints: the numbers of sessions after which totals are recorded.
         metrics: the names of the additional metrics.
+        results: `RESULTS` of the clickgym version that played the runs.
         own_metrics: the users' own code behind metrics such as ``"my_module:my_metric"``, keyed by
             name.
         seed: the seed of the sweep.
@@ -88,6 +93,7 @@ class Config:
     agents: dict[str, Meaning]
     cells: list[Cell]
     own_metrics: dict[str, Meaning] = field(default_factory=dict)  # clickgym 9.0 had none
+    results: int = RESULTS
 
     @classmethod
     def from_json(cls, source: object, content: Mapping[str, Any]) -> Self:
@@ -103,7 +109,7 @@ class Config:
         """
         check_format(source, content.get("format"))
         try:
-            content = {"own_metrics": {}, **content}
+            content = {"own_metrics": {}, "results": 1, **content}
             values = {field.name: content[field.name] for field in fields(cls)}
             for name in (*(f"{column}s" for column in LABEL_COLUMNS), "own_metrics"):
                 meanings = values[name].items()
@@ -140,7 +146,9 @@ class Config:
     def difference(self, other: Config) -> str | None:
         """Return why two sweeps cannot be shown in one table, or None if nothing prevents it."""
         first, second = vars(self) | self.versions, vars(other) | other.versions
-        packages = sorted(self.versions.keys() & other.versions.keys())
+        if self.results != other.results:
+            return f"clickgym {first['clickgym']} gives other results than {second['clickgym']}"
+        packages = sorted((self.versions.keys() & other.versions.keys()) - {"clickgym"})
         for name in ("horizon", "checkpoints", "metrics", *packages):
             if first[name] != second[name]:
                 return f"{name} is {short_repr(first[name])}, not {short_repr(second[name])}"

@@ -107,10 +107,10 @@ def sweep(
     together, about every 20,000 sessions). A folder contains one sweep. If you repeat a call, only
     the missing runs are played. If you add agents, environments, instances or runs, the new runs
     are added to the folder, and only the results for this call are returned. An error is raised if
-    the seed, the horizon, the metrics or the versions of packages differ, or if a label no longer
-    stands for the same thing, for example because you edited your class or a module that the class
-    imports. clickgym cannot compare the code of lambdas, or of classes defined in a notebook, so
-    these require a new folder for each sweep.
+    the seed, the horizon, the metrics or the versions of NumPy, numba or RL libraries differ, or if
+    a label no longer stands for the same thing, for example because you edited your class or a
+    module that the class imports. clickgym cannot compare the code of lambdas, or of classes
+    defined in a notebook, so these require a new folder for each sweep.
 
     Args:
         envs: a list of environments: ids such as ``"PBMRank-v0"``,
