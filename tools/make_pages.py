@@ -16,9 +16,20 @@ from types import ModuleType
 import rl_page
 from matplotlib.figure import Figure
 from pages import agents_table, model_sections, models_table
+from replay import replayed_with
 
 from clickgym.agents import AGENTS
-from clickgym.bench.board import OURS, Line, board, published_lines, scored_tasks
+from clickgym.bench.board import (
+    DATA,
+    OURS,
+    Line,
+    board,
+    line_file,
+    published_lines,
+    scored_tasks,
+)
+from clickgym.bench.result_files import read_results
+from clickgym.bench.score import difference
 from clickgym.bench.tasks import ABILITIES, ScoredTask, tasks_of
 from clickgym.core.files import write_whole
 from clickgym.core.text import markdown_table
@@ -68,6 +79,7 @@ def pages() -> dict[Path, str]:
             "recommended": _recommended(),
             "board": _board(features=False),
             "features": _board(features=True),
+            "differences": _differences(),
             "abilities": _abilities(),
         },
         "rl": {
@@ -114,13 +126,63 @@ def _abilities() -> str:
 
 
 def _board(features: bool) -> str:
-    """Return a board of the scorecard: agents that rank by features, or all other agents."""
+    """Return a board of the scorecard: agents that rank by features, or all other agents. Two
+    columns say with which versions of clickgym the runs were played and replayed.
+    """
     header, *rows = board(published_lines(), features)
     links = {"MixTS": "[MixTS](#mixts-our-own-agent)"}
+    replayed = {agent: _short(version) for agent, version in replayed_with().items()}
     return _table(
-        header,
-        *([links.get(agent, agent), requires or "–", *cells] for agent, requires, *cells in rows),
+        [*header, "played with", "replayed with"],
+        *(
+            (
+                links.get(agent, agent),
+                requires or "–",
+                *cells,
+                _played_with(agent),
+                replayed.get(agent, "–"),
+            )
+            for agent, requires, *cells in rows
+        ),
     )
+
+
+def _played_with(agent: str) -> str:
+    """Return the versions of clickgym that played an agent's shipped runs, such as "4.0, 5.0"."""
+    _, made = read_results(line_file(DATA, agent))
+    added = made.get("added", {}).get("clickgym")
+    return ", ".join(map(_short, filter(None, (made["clickgym"], added))))
+
+
+def _short(version: str) -> str:
+    return version.removesuffix(".0")
+
+
+N_COMPARED = 10
+"""The number of agents, best first, that the table of differences compares."""
+
+
+def _differences() -> str:
+    """Return the table that compares the best agents with the best published one, and a sentence
+    that names the agents that the runs cannot tell apart from it.
+    """
+    tasks = scored_tasks(features=False)
+    summaries = [(line.summary(tasks, intervals=False), line) for line in published_lines()]
+    scored = [(summary.value, line) for summary, line in summaries if summary is not None]
+    lines = [line for _, line in sorted(scored, key=lambda pair: -pair[0])][:N_COMPARED]
+    best = next(line for line in lines if line.agent not in OURS)
+    rows, undecided = [], []
+    for line in lines:
+        if line is best:
+            continue
+        it = difference(line.scores, best.scores, tasks)
+        interval = f"{it.low:+z.2f} to {it.high:+z.2f}"
+        rows.append([line.agent, f"{it.value:+z.2f}", interval, f"{it.improvement:.2f}"])
+        undecided += [line.agent] * it.is_undecided
+    header = (f"agent, compared with {best.agent}", "difference", "95 % interval", "P(better)")
+    names = ", ".join(undecided[:-1]) + " and " * (len(undecided) > 1) + "".join(undecided[-1:])
+    sentence = f"Five runs of each task cannot tell {best.agent} apart from {names or 'none'}."
+    return f"{_table(header, *rows)}\n\n{sentence}"
 
 
 def _recommended() -> str:

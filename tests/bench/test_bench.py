@@ -16,7 +16,15 @@ from clickgym.bench import board
 from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
 from clickgym.bench.play_tasks import examination, make_informed_agent, play_tasks, playable_tasks
 from clickgym.bench.result_files import read_results, write_results
-from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
+from clickgym.bench.score import (
+    Anchor,
+    anchors_of,
+    difference,
+    is_scored,
+    score,
+    scores_of,
+    summarize,
+)
 from clickgym.bench.tasks import ABILITIES, ScoredTask, all_tasks, quick_tasks, tasks_of
 from clickgym.envs import CascadeModel
 
@@ -210,6 +218,20 @@ def test_bootstrap_draws_the_runs_of_each_task_anew():
     opposite = {"t0": np.array([0.0, 1.0]), "t1": np.array([1.0, 0.0])}
     both = summarize(opposite, made_tasks(2, ["one", "one"]))
     assert (both.low, both.high) == (0, 1)
+
+
+def test_differences_are_paired():
+    """An agent that is ahead by 0.1 in every run has an interval without width, however much the
+    tasks differ. An agent that differs from itself by nothing is undecided.
+    """
+    tasks = made_tasks(8)
+    scores = {f"t{i}": np.array([i / 8, i / 8 + 0.3]) for i in range(8)}
+    ahead = difference({name: values + 0.1 for name, values in scores.items()}, scores, tasks)
+    assert (ahead.value, ahead.low, ahead.high) == pytest.approx((0.1, 0.1, 0.1))
+    assert ahead.improvement == 0.75  # three of the four pairs of runs
+    assert not ahead.is_undecided
+    assert difference(scores, scores, tasks) == (0, 0, 0, 0.5)
+    assert difference(scores, scores, tasks).is_undecided
 
 
 def test_scores_leave_out_near_anchors():
