@@ -139,6 +139,11 @@ class Oracle(Fixed):
         n_items, n_positions, ranking, seed: the same as for `Fixed`.
 
     Source: a baseline.
+
+    Example:
+        >>> from clickgym.agents import Oracle
+        >>> Oracle(3, 2, ranking=[2, 0]).rank()
+        array([2, 0])
     """
 
     paper = "the optimal list"
@@ -180,6 +185,12 @@ class Random(CompiledAgent):
         seed: the seed of the agent's own random generator.
 
     Source: a baseline.
+
+    Example:
+        >>> from clickgym.agents import Random
+        >>> agent = Random(4, 2, seed=0)
+        >>> set(agent.rank().tolist()) <= {0, 1, 2, 3}
+        True
     """
 
     paper = "uniform exploration"

@@ -57,6 +57,14 @@ class CompiledAgent(Agent):
         hyperparameters: the hyper-parameters, in a mapping from names to values.
         ranking: ``(K,)`` the list that `rank` returned last. After `update`, the first entry is -1,
             because no list is waiting for clicks.
+
+    Example:
+        >>> from clickgym.agents import CascadeTS
+        >>> agent = CascadeTS(4, 2, seed=1)
+        >>> ranking = agent.rank()
+        >>> agent.update(None, ranking, [1, 0])
+        >>> agent.hyperparameters, int(agent.state.clicks[ranking[0]])
+        ({'feedback': 'last_click'}, 1)
     """
 
     paper: ClassVar[str]
@@ -285,6 +293,15 @@ class ContextualAgent(CompiledAgent):
     ranking, clicks, features)``; ``features`` is the ``(L, d)`` array of the session's candidates,
     in which row i describes item i of this session. An observation is a mapping with the key
     ``"features"``.
+
+    Example:
+        >>> from clickgym.agents import LinearTS
+        >>> agent = LinearTS(3, 2, n_features=2, seed=0)
+        >>> observation = {"features": [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]}
+        >>> ranking = agent.rank(observation)
+        >>> agent.update(observation, ranking, [1, 0])
+        >>> agent.best([[0.0, 0.0], [1.0, 1.0]]).shape
+        (2,)
     """
 
     observes = ("features",)
@@ -339,6 +356,15 @@ class StateAgent(CompiledAgent):
     clicks, user)``; ``user`` is a ``(3,)`` int64 array. Its entries are the user's state; 1 in the
     first session of a user, otherwise 0; and the number of sessions that the user has left if that
     number is fixed, otherwise -1. An observation is a mapping with the key ``"state"``.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> env = gym.make("CascadeMDPRank-v0")
+        >>> observation, info = env.reset(seed=0)
+        >>> agent = clickgym.make_agent("CascadeVI", env, seed=0)
+        >>> ranking = agent.rank(observation)
+        >>> next_observation, reward, terminated, truncated, info = env.step(ranking)
+        >>> agent.update(observation, ranking, next_observation["clicks"], reward)
     """
 
     click_models = "stateful users"

@@ -82,6 +82,14 @@ class ClickModel(UserModel, abstract=True):
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
         n_positions: K, the length of a list.
+
+    Example:
+        >>> from clickgym.envs import PositionBasedModel
+        >>> model = PositionBasedModel([0.2, 0.8, 0.6], [1.0, 0.5])
+        >>> model.click_probabilities([0, 1])
+        array([0.2, 0.4])
+        >>> model.optimal_ranking(), model.expected_reward([1, 2])
+        (array([1, 2]), 1.1)
     """
 
     title: ClassVar[str]

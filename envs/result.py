@@ -77,6 +77,14 @@ class Result:
         unrecorded: the number of sessions before the last measured session that the environment
             simulated but nothing measured.
         reseeded: the number of times that a seed was used again, which brings the same users back.
+
+    Example:
+        >>> import clickgym
+        >>> result = clickgym.run("CascadeTS", "PBMRank-v0", 100, seed=0)
+        >>> result.agent, result.env, result.seed, int(result.steps[-1])
+        ('CascadeTS', 'PBMRank-v0', 0, 100)
+        >>> result.steps.shape == result.regret.shape == result.clicks.shape
+        True
     """
 
     env: str

@@ -45,7 +45,17 @@ def draw_nothing(constants, state, b, rng):
 
 
 class Kernels(NamedTuple):
-    """The three kernels with which a kind of users is simulated."""
+    """The three kernels with which a kind of users is simulated.
+
+    Example:
+        >>> @kernel
+        ... def click_top(constants, state, b, ranking, uniforms, clicks, examined):
+        ...     clicks[0] = examined[0] = 1
+        ...     return 1.0, 1.0, -1
+        >>> kernels = Kernels(click_top)
+        >>> kernels.begin is kernels.advance is draw_nothing
+        True
+    """
 
     session: Callable[..., tuple[float, float, int]]
     """The kernel that simulates one session on stream b. It writes ``clicks`` and ``examined``,
@@ -88,6 +98,16 @@ class Task:
         observation_space: the space of the observations that `observe` returns.
         fields: a mapping from keys of observations or ``info`` to fields of the state, whose values
             agents may read. A key of an observation may be left out if its field has the same name.
+
+    Example:
+        >>> from clickgym.envs import PositionBasedModel
+        >>> [task] = PositionBasedModel([0.2, 0.8, 0.6], [1.0, 0.5]).tasks("clicks", None, None)
+        >>> state = task.first_state(2)
+        >>> task.best(state)
+        array([[1, 2],
+               [1, 2]])
+        >>> state.optimum.shape
+        (2,)
     """
 
     model: Any

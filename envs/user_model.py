@@ -27,6 +27,12 @@ class UserModel(ABC):
         rewards: the names of the rewards that these users define.
         default_reward: the reward that an environment uses by default.
         starts: the first step of each task that `tasks` returns, counted from 0.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel
+        >>> users = CascadeModel([0.2, 0.8, 0.6], 2)
+        >>> users.n_items, users.n_positions, users.kind
+        (3, 2, 'CM')
     """
 
     n_positions: int

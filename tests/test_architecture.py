@@ -147,21 +147,22 @@ def test_every_package_is_listed():
     assert packages == set(SETUPTOOLS["packages"])
 
 
-ROOMS_OF_USERS = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym.logs", "clickgym.bench")
+ROOMS_OF_USERS = ("", ".envs", ".agents", ".runner", ".logs")
 
 
 @pytest.mark.recipe
-@pytest.mark.parametrize("package", ROOMS_OF_USERS)
-def test_public_names_have_docstrings_that_name_every_parameter(package):
+@pytest.mark.parametrize("room", ROOMS_OF_USERS)
+def test_public_names_have_docstrings_with_every_parameter_and_an_example(room):
     """A class needs its own docstring, not one from its base class or from `dataclass`. The fields
     of named tuples are documented elsewhere.
     """
-    module, missing = import_module(package), []
-    for name in getattr(module, "__all__", ()):
+    module, missing = import_module(f"clickgym{room}"), []
+    for name in module.__all__:
         thing = getattr(module, name)
         own = vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__
         text = inspect.cleandoc(own or "") if callable(thing) else "a value"
         missing += [name] * (not text or text.startswith(f"{name}("))
+        missing += [f"{name}: an example"] * (callable(thing) and ">>>" not in text)
         sections = re.findall(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text, re.M | re.S)
         if "Args:\n" in text:
             lines = re.findall(r"^    ([\w*, ]+):", "".join(sections), re.M)

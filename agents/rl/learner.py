@@ -108,6 +108,14 @@ class Learner(BaseAgent):
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
     reinforcement learning implementations*, JMLR 2021.
+
+    Example:
+        >>> import stable_baselines3
+        >>> class A2C(Learner):
+        ...     defaults = {"n_envs": 4, "n_steps": 2}
+        >>> learner = A2C(10, 5, seed=0, learning_rate=1e-3)
+        >>> learner.n_envs, learner.engine
+        (4, 'stable-baselines3')
     """
 
     engine: ClassVar[str] = "stable-baselines3"

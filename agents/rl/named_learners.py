@@ -26,6 +26,12 @@ class PPO(Learner):
 
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*,
     arXiv 2017; implemented by the library of `Learner`.
+
+    Example:
+        >>> import stable_baselines3, clickgym
+        >>> result = clickgym.run("PPO:n_envs=16,batch_size=64", "PBMRank-v0", 256, seed=0)
+        >>> result.agent, result.engine, int(result.steps[-1])
+        ('PPO', 'stable-baselines3', 256)
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
@@ -59,6 +65,12 @@ class A2C(Learner):
     Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous
     methods for deep reinforcement learning*, ICML 2016, in its synchronous form; implemented by the
     library of `Learner`.
+
+    Example:
+        >>> import stable_baselines3, clickgym
+        >>> result = clickgym.run("A2C:n_envs=16,learning_rate=0.01", "PBMRank-v0", 256, seed=0)
+        >>> result.agent, result.engine, int(result.steps[-1])
+        ('A2C', 'stable-baselines3', 256)
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
@@ -91,6 +103,12 @@ class DQN(Learner):
 
     Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015;
     implemented by the library of `Learner`.
+
+    Example:
+        >>> import stable_baselines3, clickgym
+        >>> result = clickgym.run("DQN:n_envs=16,learning_starts=64", "PBMRank-v0", 256, seed=0)
+        >>> result.agent, result.engine, int(result.steps[-1])
+        ('DQN', 'stable-baselines3', 256)
     """
 
     paper = "Mnih et al. 2015; stable-baselines3"
@@ -129,6 +147,12 @@ class SAC(Learner):
     Source: Haarnoja, Zhou, Abbeel, Levine, *Soft actor-critic: off-policy maximum entropy deep
     reinforcement learning with a stochastic actor*, ICML 2018; implemented by the library of
     `Learner`.
+
+    Example:
+        >>> import stable_baselines3, clickgym
+        >>> result = clickgym.run("SAC:n_envs=16,learning_starts=64", "PBMRank-v0", 256, seed=0)
+        >>> result.agent, result.engine, int(result.steps[-1])
+        ('SAC', 'stable-baselines3', 256)
     """
 
     paper = "Haarnoja et al. 2018; stable-baselines3"

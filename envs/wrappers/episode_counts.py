@@ -129,6 +129,13 @@ class EpisodeCountsVector(VectorWrapper):
     Raises:
         ValueError: the environment observes more than clicks, its episodes have no fixed length, or
             its autoreset mode is not ``"SameStep"``.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> envs = gym.make_vec("QueriesPBMRank-v0", num_envs=4, autoreset_mode="SameStep")
+        >>> envs = clickgym.envs.EpisodeCountsVector(envs)
+        >>> envs.reset(seed=0)[0]["counts"].shape
+        (4, 10, 21)
     """
 
     def __init__(self, env: VectorEnv) -> None:

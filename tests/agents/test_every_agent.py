@@ -16,7 +16,15 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, DCMKLUCB, CascadeUCB1, CompiledAgent, Fixed, RankedKLUCB
+from clickgym.agents import (
+    AGENTS,
+    DCMKLUCB,
+    CascadeUCB1,
+    CompiledAgent,
+    Fixed,
+    RankedKLUCB,
+    published,
+)
 from clickgym.envs import CLICK_MODELS, PositionBasedModel
 from tests.helpers.click_stories import assert_uniform
 from tests.helpers.registries import (

@@ -89,6 +89,14 @@ ALLOCATES = (
 class KernelError(TypeError):
     """An error in a kernel that breaks a rule or does not compile. If numba reports the line of the
     error, the message names this line.
+
+    Example:
+        >>> from clickgym.core.kernels import kernel
+        >>> try:
+        ...     kernel(print)
+        ... except KernelError as error:
+        ...     print(error)
+        kernel got <built-in function print>; expected a Python function
     """
 
 

@@ -30,6 +30,20 @@ class SessionError(RuntimeError):
     Compiled code raises the same errors as Python, with three exceptions: an index out of range is
     not detected, integers overflow silently, and functions from `math` return nan or infinity
     outside their domain.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> class NoReward(gym.RewardWrapper):
+        ...     def reward(self, reward):
+        ...         return float("nan")
+        >>> env = clickgym.RecordRegret(NoReward(gym.make("PBMRank-v0")))
+        >>> env.reset(seed=0)[0].shape
+        (5,)
+        >>> try:
+        ...     env.step([0, 1, 2, 3, 4])
+        ... except clickgym.envs.SessionError as error:
+        ...     print(error)
+        PBMRank-v0, session 1: reward is nan; expected a finite number
     """
 
 

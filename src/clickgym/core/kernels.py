@@ -89,6 +89,13 @@ def entry(function: Callable[..., Any]) -> Any:
 
     Raises:
         KernelError: ``function`` is not a Python function.
+
+    Example:
+        >>> @kernel
+        ... def double(x):
+        ...     return 2 * x
+        >>> entry(double)(3)
+        6
     """
     return _Entry(kernel(function), CALL)
 

@@ -166,6 +166,15 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
 
     Raises:
         ValueError: the path has a different ending.
+
+    Example:
+        >>> import tempfile
+        >>> from clickgym.logs import read_log
+        >>> log = ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_tidy(log, f"{folder}/log.csv")
+        ...     len(read_log(f"{folder}/log.csv"))
+        1
     """
     path = check_table(path)
     check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")

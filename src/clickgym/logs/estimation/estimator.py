@@ -48,6 +48,13 @@ class Estimator(ABC):
         attraction_: ``(P + 1,)`` attraction of each pair, in models with attraction. The last
             entry, the mean of the prior, stands for all pairs that the log never showed.
         prior_: a and b of the Beta prior of attraction that was given or fitted.
+
+    Example:
+        >>> from clickgym.logs import CMEstimator, ClickLog
+        >>> log = ClickLog([[0, 1]] * 2, [[1, 0], [0, 1]], [0] * 2, ("a", "b"), ("q",))
+        >>> estimator = CMEstimator().fit(log)
+        >>> estimator.n_positions_, len(estimator.attraction_)
+        (2, 3)
     """
 
     model_class: ClassVar[type[ClickModel]]

@@ -53,6 +53,17 @@ class Metric(NamedTuple):
         k: the number of positions that count in the list for a held-out query.
         is_share: whether the mean per session is always between 0 and 1, so that bands in figures
             are cut off at 0 and 1.
+
+    Example:
+        >>> import clickgym
+        >>> from clickgym.runner import METRICS
+        >>> def top_click(context, ranking, clicks, expectation):
+        ...     return float(clicks[0])
+        >>> METRICS["top_click"] = Metric("clicks on the first position", top_click, is_share=True)
+        >>> result = clickgym.run("Random", "PBMRank-v0", 100, seed=0, metrics=["top_click"])
+        >>> bool(0 < result.metrics["top_click"][-1] <= result.clicks[-1])
+        True
+        >>> del METRICS["top_click"]
     """
 
     description: str

@@ -13,7 +13,21 @@ from ...envs.base_env import name_of
 
 
 class AgentError(SessionError):
-    """An error that an agent caused during a run; its message names the agent, step and cause."""
+    """An error that an agent caused during a run; its message names the agent, step and cause.
+
+    Example:
+        >>> import clickgym
+        >>> from clickgym.agents import Agent
+        >>> class Broken(Agent):
+        ...     def rank(self, observation):
+        ...         return [0, 0, 1, 2, 3]
+        ...
+        ...     def update(self, observation, ranking, clicks, reward):
+        ...         pass
+        >>> clickgym.run(Broken(), "PBMRank-v0", 100)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        clickgym.runner.play.run_errors.AgentError: Broken, step 1: ...
+    """
 
 
 def check_list(
