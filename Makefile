@@ -12,7 +12,7 @@ TESTED := $(VENV)/.tested
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run quick test test-slow lint pages replay site bench
+.PHONY: help run quick test test-slow coverage lint pages replay site bench
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -64,6 +64,11 @@ test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click mo
 	$(PYTEST) -m slow -rs; tests=$$?; $(BIN)/python tests/processors.py; processors=$$?; \
 	test ! -f $(VENV)/.missing || echo "Not installed, and not tested:" $$(cat $(VENV)/.missing); \
 	exit $$((tests + processors > 0))
+
+# Only Python is measured, so kernels run as Python, and the few tests that need the compiler fail. Other processes do not count.
+coverage: $(TESTED)  ## the lines that the tests do not run, but for slow tests and those of compiled code
+	-NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -q -m "not slow and not compiled"
+	$(BIN)/python -m coverage report --sort=miss
 
 lint: $(TESTED)  ## ruff and mypy
 	$(BIN)/ruff check
