@@ -22,7 +22,7 @@ help:  ## this list
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(1)
 
 # The pip of a new environment may be too old for groups of dependencies (--group).
-$(INSTALLED): pyproject.toml setup.py $(CONSTRAINTS)
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or later, and there is none (PYTHON=... names one elsewhere)" >&2; exit 1; }
 	@echo "Making $(VENV) with the versions of $(CONSTRAINTS) (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)

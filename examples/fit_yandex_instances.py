@@ -1,9 +1,9 @@
 """Fit the shipped real queries and the instance family ``yandex-like`` to the Yandex sample log.
 
-    python examples/fit_yandex_instances.py yandex_sample_relpred_format.tsv.gz --out envs/instances
+    python examples/fit_yandex_instances.py yandex_sample_relpred_format.tsv.gz --out FOLDER
 
-The log is not part of this project. The files contain only estimated parameters of anonymous
-queries. The same log gives the same files, byte for byte.
+The log is not part of this project. The shipped files, in ``src/clickgym/envs/instances``, contain
+only estimated parameters of anonymous queries. The same log gives the same files, byte for byte.
 """
 
 from __future__ import annotations

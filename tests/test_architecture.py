@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
-import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -18,9 +16,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
-    "setuptools"
-]
 ROOMS = ("core", "envs", "agents", "runner", "logs", "bench", "")
 """The folders of the library. Each imports only from those to its left; the last entry is the
 package itself.
@@ -37,10 +32,9 @@ order.
 def modules():
     """The modules of the library by name, with their files."""
     source = ROOT / "src"
-    for folder, _, names in os.walk(source / "clickgym", followlinks=True):
-        for file in (Path(folder, name) for name in names if name.endswith(".py")):
-            path = file.relative_to(source).with_suffix("")
-            yield ".".join(path.parts).removesuffix(".__init__"), file
+    for file in (source / "clickgym").rglob("*.py"):
+        path = file.relative_to(source).with_suffix("")
+        yield ".".join(path.parts).removesuffix(".__init__"), file
 
 
 FILES = dict(modules())
@@ -142,9 +136,10 @@ def is_untyped(node):
     return is_argument and node.annotation is None
 
 
-def test_every_package_is_listed():
-    packages = {name for name, file in FILES.items() if file.name == "__init__.py"}
-    assert packages == set(SETUPTOOLS["packages"])
+def test_every_folder_is_a_package():
+    """Without an ``__init__.py``, a folder would be missing in the wheel."""
+    for file in FILES.values():
+        assert file.with_name("__init__.py").exists(), file.parent
 
 
 ROOMS_OF_USERS = ("", ".envs", ".agents", ".runner", ".logs")

@@ -5,8 +5,8 @@ dependencies.
 from __future__ import annotations
 
 import re
-import shutil
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -58,39 +58,29 @@ print(results.table, recorded.result("mine"), envs.load_instance("yandex-9"), ag
 """A program of a user who checks types strictly; it uses each kind of public name."""
 
 
-def copy_of_checkout(folder, tracked, *, links=True):
-    """Copy the tracked files. Without links, a link becomes a text file that contains its target,
-    as in a clone on Windows or in a zip unpacked by pip.
-    """
-    for file in tracked:
-        copy = folder / file
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if links or not (ROOT / file).is_symlink():
-            shutil.copy(ROOT / file, copy, follow_symlinks=False)
-        else:
-            copy.write_text((ROOT / file).readlink().as_posix(), encoding="utf-8")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
-def test_wheel_in_a_clean_environment(tmp_path, links):
-    """The wheel, made from the sdist, holds the package and its data, plays, and has types.
+def test_wheel_in_a_clean_environment(tmp_path):
+    """The sdist holds the repository without its links, and the wheel, made from the sdist, the
+    package and its data; it plays, and has types. Both are made from a zip of the repository, in
+    which the links ``envs`` and ``agents`` become text files, as in a clone on Windows.
 
     The dependencies are those of the present environment: a ``.pth`` file adds its folders, and the
     ``.pth`` files in them, such as that of an editable clickgym, are not read.
     """
-    tracked = [*filter(None, output("git", "ls-files", "-z", cwd=ROOT).split("\0"))]
-    copy_of_checkout(tmp_path / "source", tracked, links=links)
-    output(sys.executable, "-m", "build", "--no-isolation", tmp_path / "source")
-    (wheel,) = (tmp_path / "source" / "dist").glob("*.whl")
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert {name.partition("/")[0] for name in names} == {"clickgym"}
-    assert "clickgym/py.typed" in names
-    folders = ("src/clickgym/", "envs/", "agents/")
-    packaged = [
-        file for file in tracked if file.startswith(folders) and "/anchor_runs/" not in file
-    ]
-    assert len(names) == sum(not (ROOT / file).is_symlink() for file in packaged)
+    source, nobody = tmp_path / "source", ("-c", "user.name=nobody", "-c", "user.email=nobody")
+    edits = output("git", *nobody, "stash", "create", cwd=ROOT).strip()  # a commit, and no stash
+    output("git", "archive", f"--output={source}.zip", edits or "HEAD", cwd=ROOT)
+    zipfile.ZipFile(f"{source}.zip").extractall(source)
+    output(sys.executable, "-m", "build", "--no-isolation", source)
+    tracked = {*filter(None, output("git", "ls-files", "-z", cwd=ROOT).split("\0"))}
+    (sdist,) = (source / "dist").glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert tracked - names == {"envs", "agents"}
+    (wheel,) = (source / "dist").glob("*.whl")
+    names = {f"src/{name}" for name in zipfile.ZipFile(wheel).namelist()}
+    packaged = {file for file in tracked if file.startswith("src/") and "/anchor_runs/" not in file}
+    assert {name for name in names if ".dist-info/" not in name} == packaged
 
     venv.create(tmp_path / "venv", symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"

@@ -71,7 +71,7 @@ def models() -> dict[str, type[UserModel]]:
 
 def code_of(obj: Any) -> str:
     """Return the path of a class's module, relative to the root of the repository."""
-    return obj.__module__.removeprefix("clickgym.").replace(".", "/") + ".py"
+    return "src/" + obj.__module__.replace(".", "/") + ".py"
 
 
 # ------------------------------------------------------------ tables of agents

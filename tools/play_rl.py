@@ -190,7 +190,7 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
 @cache
 def commit() -> str:
     """Return the last commit that changed the library when this program first needed it."""
-    command = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "agents", "envs", "src"]
+    command = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "src"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -45,7 +45,7 @@ PAGES = (
     "C*.*",
     "SECURITY.md",
 )
-LINKED = ("tools/*.*", "tests/*.py", "src/clickgym/*.bib")
+LINKED = ("tools/*.*", "tests/*.py", "src/clickgym/*.bib", "src/**/*.py")
 """Files that are no pages; a link leads to a copy of them."""
 
 
@@ -57,8 +57,6 @@ def collect() -> None:
     home = (HERE / "index.md").read_text(encoding="utf-8")
     home = home.replace("<!-- the map of docs/README.md -->", heading + linked)
     (SOURCE / "index.md").write_text(home, encoding="utf-8")
-    for folder in ("envs", "agents"):  # at their places in the repository, also from an sdist
-        shutil.copytree(ROOT / "src" / "clickgym" / folder, SOURCE / folder)
     for pattern in PAGES + LINKED:
         for file in ROOT.glob(pattern):
             target = SOURCE / file.relative_to(ROOT)
@@ -90,7 +88,7 @@ def write_generated_pages() -> None:
     }.items():
         file = SOURCE / "docs" / f"{page}.md"
         text = re.sub(
-            r"\[`([\w-]+)`\]\(\.\./(?:agents|envs)/[\w/]+\.py\)",
+            r"\[`([\w-]+)`\]\(\.\./src/[\w/]+\.py\)",
             lambda match: f"[`{match[1]}`]({links[match[1]]})",
             file.read_text(encoding="utf-8"),
         )

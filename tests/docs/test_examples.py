@@ -233,8 +233,8 @@ def smaller(code):
 
 
 ELSEWHERE = {
-    "wrappers": "tests/test_outsiders.py, tests/test_loops.py",
-    "idea_to_table": "tests/test_tutorials.py",
+    "wrappers": "tests/test_outsiders.py, tests/docs/test_loops.py",
+    "idea_to_table": "tests/docs/test_tutorials.py",
     "first_log": "tests/logs/test_first_log.py",
     "rl": "above",
 }

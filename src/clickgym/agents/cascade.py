@@ -146,7 +146,7 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
            ``"last_click"``, as in other implementations by these authors; in a PBM, it makes the
            stronger baseline. ``"first_click"`` is the exact rule in a DCM.
         3. From 1,000 items on, the index is computed once for all items with equal counts
-           (``agents/count_classes.py``). The distribution of the lists stays the same.
+           (``clickgym/agents/count_classes.py``). The distribution of the lists stays the same.
 
     Example:
         >>> CascadeUCB1(4, 2, seed=0).rank(None).shape
