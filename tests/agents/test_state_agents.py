@@ -9,7 +9,7 @@ import pytest
 
 from clickgym.agents import CascadeVI
 from clickgym.envs import ClickEnv, load_instance
-from clickgym.envs.scan import best_scan
+from clickgym.envs.simulation.scan import best_scan
 from tests.helpers.slow import slow
 from tests.reference_agents import upper_bound
 

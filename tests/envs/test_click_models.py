@@ -24,7 +24,7 @@ from clickgym.envs import (
     TrustBiasModel,
     UserBrowsingModel,
 )
-from clickgym.envs.task import REWARDS, ClickConstants, click_session
+from clickgym.envs.simulation.task import REWARDS, ClickConstants, click_session
 from tests.helpers.click_stories import (
     TOLD,
     assert_sampled_from,
@@ -246,7 +246,7 @@ def test_pruned_search(model_class, seed):
 @pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel])
 def test_search_beyond_the_limit(model_class, monkeypatch):
     """The limit is lowered to a thousand lists, which Python searches fast."""
-    monkeypatch.setattr("clickgym.envs.click_model.MAX_SEARCH", 1000)
+    monkeypatch.setattr("clickgym.envs.click_models.click_model.MAX_SEARCH", 1000)
     model = random_model(model_class, 30, 10, 0)
     limit = "more than the limit of 1e+03; count fewer"
     with pytest.raises(ValueError, match=re.escape(limit)) as refused:

@@ -14,6 +14,7 @@ import clickgym
 from clickgym.envs import (
     CLICK_MODELS,
     ENVIRONMENTS,
+    CascadeModel,
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
@@ -50,6 +51,12 @@ def test_every_click_model_has_a_story_and_four_ids():
         assert {ENVIRONMENTS[env_id].click_model for env_id in ids} == {model}
         assert len(ids) == 4 or "attraction" not in model.shapes
         assert model.short == model.name() == short
+
+
+@pytest.mark.parametrize("module", ["clickgym.envs", "clickgym.envs.cascade"])
+def test_users_are_found_under_their_public_and_their_former_name(module):
+    """Before version 9.1, the example of `register_click_model` contained the second name."""
+    assert isinstance(ClickEnv(f"{module}:CascadeModel").model, CascadeModel)
 
 
 @pytest.mark.parametrize("env_id", default_ids())

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
-from clickgym.envs.scan import best_scan
+from clickgym.envs.simulation.scan import best_scan
 
 
 def value(ranking, gain, continuation, terminal):

@@ -251,7 +251,7 @@ def test_the_command_counts_no_more_positions_than_can_be_searched(tmp_path, pri
     """The largest query decides: with 6 items it has 30 lists of two. The other query has 24 lists
     of four.
     """
-    for module in ("envs.click_model", "logs.commands.fit"):
+    for module in ("envs.click_models.click_model", "logs.commands.fit"):
         monkeypatch.setattr(f"clickgym.{module}.MAX_SEARCH", 100)
     rng = np.random.default_rng(0)
     items = [rng.permutation(6 if n % 2 else 4)[:4] for n in range(400)]

@@ -16,7 +16,7 @@ from clickgym.agents.baselines import ListState, ignore, show_front
 from clickgym.cli import main
 from clickgym.core.kernels import kernel
 from clickgym.envs import ClickEnv, ContextualModel, PositionBasedModel, SessionError
-from clickgym.envs.position_based import sample as sample_pbm
+from clickgym.envs.click_models.position_based import sample as sample_pbm
 from tests.envs.test_check_click_model import WorstFirst
 from tests.helpers.engines import chunks_of
 

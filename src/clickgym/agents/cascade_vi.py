@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..core.checks import as_numbers, check_count, check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from ..envs.scan import scan
+from ..envs.simulation.scan import scan
 from .agent import Seed
 from .compiled_agent import StateAgent
 from .shared_kernels import exploration, kl_upper

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..core.kernels import kernel
-from ..envs.scan import scan as scan
+from ..envs.simulation.scan import scan as scan
 
 FIRST_CLICK, LAST_CLICK = 0, 1
 Feedback = Literal["first_click", "last_click"]

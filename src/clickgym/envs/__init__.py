@@ -6,38 +6,42 @@ To follow ``gym.make("PBMRank-v0")`` down to the first click, read the modules i
    as ``"NonStationary"``.
 2. `resolve_model` creates the users, from parameters that you pass or from an instance
    (`instances`).
-3. `user_model` defines what all kinds of users have in common. `click_model` adds what click models
-   have in common: three kernels, and the search for the best list. Each click model has its own
-   module, such as `cascade`.
-4. `task` defines how sessions are simulated: with constants, a state, and the three kernels
-   ``session``, ``begin`` and ``advance``.
-5. `session` combines these three kernels into the kernel of one step, which `click_env` calls for
-   one stream of sessions and `vector_env` for many streams.
+3. `simulation.user_model` defines what all kinds of users have in common.
+   `click_models.click_model` adds what click models have in common: three kernels, and the search
+   for the best list. Each click model has its own module, such as `click_models.cascade`. `users`
+   contains the other kinds of users.
+4. `simulation.task` defines how sessions are simulated: with constants, a state, and the three
+   kernels ``session``, ``begin`` and ``advance``.
+5. `simulation.session` combines these three kernels into the kernel of one step, which `click_env`
+   calls for one stream of sessions and `vector_env` for many streams.
 """
+
+import sys
 
 from ..core.compiling import KernelError
 from ..core.errors import SessionError
 from ..core.kernels import entry, kernel
-from .cascade import CascadeModel
-from .click_chain import ClickChainModel
 from .click_env import ClickEnv
-from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
-from .contextual.features import interaction_pairs, with_products
-from .contextual.model import ContextualModel
-from .dependent_click import DependentClickModel
-from .dynamic_bayesian import DynamicBayesianModel
+from .click_models import cascade
+from .click_models.cascade import CascadeModel
+from .click_models.click_chain import ClickChainModel
+from .click_models.click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
+from .click_models.dependent_click import DependentClickModel
+from .click_models.dynamic_bayesian import DynamicBayesianModel
+from .click_models.mixture import MixtureModel
+from .click_models.position_based import PositionBasedModel
+from .click_models.trust_bias import TrustBiasModel
+from .click_models.user_browsing import UserBrowsingModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from .memory.model import CascadeMDP
-from .mixture import MixtureModel
-from .piecewise_stationary import PiecewiseStationaryModel
-from .position_based import PositionBasedModel
-from .queries import QueryUsers
 from .registration import ENVIRONMENTS, register_click_model
+from .simulation.task import REWARDS, Kernels, Task
+from .simulation.user_model import UserModel
 from .spaces import RankedList, check_ranking
-from .task import REWARDS, Kernels, Task
-from .trust_bias import TrustBiasModel
-from .user_browsing import UserBrowsingModel
-from .user_model import UserModel
+from .users.contextual.features import interaction_pairs, with_products
+from .users.contextual.model import ContextualModel
+from .users.memory.model import CascadeMDP
+from .users.piecewise_stationary import PiecewiseStationaryModel
+from .users.queries import QueryUsers
 from .vector_env import ClickVectorEnv
 from .wrappers.actions import ScoresAction
 from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
@@ -84,3 +88,5 @@ __all__ = [
     "register_click_model",
     "with_products",
 ]
+
+sys.modules[f"{__name__}.cascade"] = cascade  # its name before 9.1, which was in an example

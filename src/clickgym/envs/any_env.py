@@ -21,8 +21,8 @@ from ..core.specs import format_spec
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv
 from .resolve_model import OF_ENVIRONMENT
+from .simulation.user_model import UserModel
 from .spaces import list_sizes
-from .user_model import UserModel
 
 
 class Sizes(NamedTuple):

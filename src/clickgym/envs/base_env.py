@@ -18,9 +18,9 @@ from ..core.compiling import KernelError
 from ..core.errors import SessionError, cause
 from ..core.kernels import Repeated
 from .resolve_model import ResolvedModel, digest
-from .session import begin_streams
+from .simulation.session import begin_streams
+from .simulation.task import draw_nothing
 from .spaces import RankedList
-from .task import draw_nothing
 
 
 def name_of(env: Any) -> str:

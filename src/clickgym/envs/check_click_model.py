@@ -13,9 +13,9 @@ from ..core.checks import is_integer, short_repr
 from ..core.errors import Fault, expect, kernels_in_python
 from ..core.kernels import entry, uncompiled
 from .click_env import ClickEnv
-from .click_model import ClickModel
+from .click_models.click_model import ClickModel
 from .instances.families import draw_model
-from .task import REWARDS
+from .simulation.task import REWARDS
 
 SIZES = ((1, 1), (4, 3), (6, 5))
 """The sizes (L, K) of the models that are checked."""

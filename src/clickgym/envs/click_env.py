@@ -14,9 +14,9 @@ from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, page_of, picture_of
 from .resolve_model import resolve_model
-from .session import empty_buffers, single_step
+from .simulation.session import empty_buffers, single_step
+from .simulation.user_model import UserModel
 from .spaces import RankedList, check_items, without_repeats
-from .user_model import UserModel
 
 INT64 = np.dtype(np.int64)
 

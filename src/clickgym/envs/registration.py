@@ -12,19 +12,19 @@ import gymnasium
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from ..core.checks import short_repr
-from .cascade import CascadeModel
-from .click_chain import ClickChainModel
 from .click_env import ClickEnv
-from .click_model import CLICK_MODELS
-from .dependent_click import DependentClickModel
-from .dynamic_bayesian import DynamicBayesianModel
-from .memory.model import CascadeMDP
-from .mixture import MixtureModel
-from .position_based import PositionBasedModel
+from .click_models.cascade import CascadeModel
+from .click_models.click_chain import ClickChainModel
+from .click_models.click_model import CLICK_MODELS
+from .click_models.dependent_click import DependentClickModel
+from .click_models.dynamic_bayesian import DynamicBayesianModel
+from .click_models.mixture import MixtureModel
+from .click_models.position_based import PositionBasedModel
+from .click_models.trust_bias import TrustBiasModel
+from .click_models.user_browsing import UserBrowsingModel
 from .resolve_model import FORMS, default_instance, forms_of
-from .trust_bias import TrustBiasModel
-from .user_browsing import UserBrowsingModel
-from .user_model import UserModel, user_model_class
+from .simulation.user_model import UserModel, user_model_class
+from .users.memory.model import CascadeMDP
 
 USERS: dict[str, type[UserModel]] = {
     "CMRank-v0": CascadeModel,
@@ -107,7 +107,7 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
 
     Example:
         >>> import gymnasium as gym, clickgym
-        >>> clickgym.register_click_model("TwinRank-v0", "clickgym.envs.cascade:CascadeModel")
+        >>> clickgym.register_click_model("TwinRank-v0", "clickgym.envs:CascadeModel")
         >>> gym.make("NonStationaryTwinRank-v0").unwrapped.model
         PiecewiseStationaryModel(n_items=10, n_positions=3)
     """

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import short_repr, suggestions
-from .contextual.model import ContextualModel
 from .instances.instance import AnyInstance, load_instance
-from .piecewise_stationary import PiecewiseStationaryModel
-from .queries import QueryUsers
-from .user_model import UserModel, user_model_class
+from .simulation.user_model import UserModel, user_model_class
+from .users.contextual.model import ContextualModel
+from .users.piecewise_stationary import PiecewiseStationaryModel
+from .users.queries import QueryUsers
 
 FORMS: dict[str, type[UserModel] | None] = {
     "": None,

@@ -17,9 +17,9 @@ from ..core.checks import as_array, as_integers, check_choice, check_count
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .resolve_model import resolve_model
-from .session import Batch, batch_step, empty_buffers
+from .simulation.session import Batch, batch_step, empty_buffers
+from .simulation.user_model import UserModel
 from .spaces import RankedList, without_repeats
-from .user_model import UserModel
 
 Infos = dict[str, Any]
 Masks = NDArray[np.bool_]

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from ...core.checks import check_positions
 from ...core.files import read_json
-from ..cascade import CascadeModel
-from ..click_model import CLICK_MODELS, ClickModel
-from ..mixture import MixtureModel
-from ..piecewise_stationary import PiecewiseStationaryModel
-from ..position_based import PositionBasedModel
-from ..trust_bias import TrustBiasModel
+from ..click_models.cascade import CascadeModel
+from ..click_models.click_model import CLICK_MODELS, ClickModel
+from ..click_models.mixture import MixtureModel
+from ..click_models.position_based import PositionBasedModel
+from ..click_models.trust_bias import TrustBiasModel
+from ..users.piecewise_stationary import PiecewiseStationaryModel
 from .instance import (
     DEFAULT_INSTANCE,
     FOLDER,

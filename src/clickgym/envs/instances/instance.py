@@ -42,9 +42,9 @@ from ...core.checks import (
 )
 from ...core.files import read_json, write_whole
 from ...core.specs import parse_spec
-from ..click_model import CLICK_MODELS
+from ..click_models.click_model import CLICK_MODELS
+from ..simulation.user_model import UserModel, user_model_from
 from ..spaces import named_ranking
-from ..user_model import UserModel, user_model_from
 
 INSTANCE_FORMAT, INSTANCE_VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent

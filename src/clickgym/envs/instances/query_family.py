@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...core.checks import check_choice, check_positions
-from ..click_model import CLICK_MODELS, ClickModel
-from ..queries import QueryUsers, means_of
+from ..click_models.click_model import CLICK_MODELS, ClickModel
+from ..users.queries import QueryUsers, means_of
 from .families import child_rng, draw_model
 from .instance import Count, Instance, Share, family, load_instance, shipped_instances
 

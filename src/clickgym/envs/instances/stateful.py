@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..memory.model import CascadeMDP
+from ..users.memory.model import CascadeMDP
 from .instance import Count, Instance, Seed, family, instance_of, load_instance
 
 Floats: TypeAlias = NDArray[np.float64]

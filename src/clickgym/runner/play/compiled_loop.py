@@ -13,7 +13,7 @@ from ...core.compiling import KernelError
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import clock, entry, kernel
 from ...envs.base_env import name_of
-from ...envs.session import SessionBuffers, play_session
+from ...envs.simulation.session import SessionBuffers, play_session
 from .loop import CHUNK, Run
 from .run_errors import agent_error, check_list
 
@@ -28,7 +28,7 @@ class ChunkData(NamedTuple):
     type of a tuple that contains a generator.
     """
 
-    constants: Any  # constants and state are explained in `clickgym.envs.task`
+    constants: Any  # constants and state are explained in `clickgym.envs.simulation.task`
     state: Any
     observed: tuple[Any, ...]  # views of the state: what the agent observes in addition to clicks
     shown: SessionBuffers

@@ -28,8 +28,8 @@ import numpy as np
 from gymnasium.spaces import MultiBinary
 from numpy.typing import NDArray
 
-from ..core.kernels import kernel
-from ..core.state import Floats, first_arrays
+from ...core.kernels import kernel
+from ...core.state import Floats, first_arrays
 
 REWARDS = ("clicks", "any_click", "satisfaction")
 CLICKS, ANY_CLICK, SATISFACTION = range(3)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_numbers
-from ..core.kernels import kernel
+from ...core.checks import as_numbers
+from ...core.kernels import kernel
+from ..simulation.task import CLICKS, REWARDS
 from .click_model import ClickModel, CompositeModel, click_models_of, match
 from .position_based import PositionBasedModel
-from .task import CLICKS, REWARDS
 
 
 class Parameters(NamedTuple):

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_positions, probabilities
-from ..core.kernels import kernel
+from ...core.checks import check_positions, probabilities
+from ...core.kernels import kernel
+from ..simulation.task import ANY_CLICK, CLICKS, SATISFACTION
+from ..spaces import argsort_descending
 from .click_model import ClickModel, match
-from .spaces import argsort_descending
-from .task import ANY_CLICK, CLICKS, SATISFACTION
 
 
 class Parameters(NamedTuple):

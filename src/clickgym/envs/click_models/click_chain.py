@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_number, check_positions, probabilities
-from ..core.kernels import kernel
+from ...core.checks import check_number, check_positions, probabilities
+from ...core.kernels import kernel
+from ..simulation.task import CLICKS
 from .click_model import ClickModel
-from .task import CLICKS
 
 
 class Parameters(NamedTuple):

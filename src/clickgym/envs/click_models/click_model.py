@@ -36,12 +36,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_list, check_kind, check_positions, value_error
-from ..core.kernels import entry, kernel, static_kernels
-from .scan import best_scan
-from .spaces import argsort_descending, check_ranking, named_ranking
-from .task import REWARDS, ClickTask
-from .user_model import UserModel, user_model_from
+from ...core.checks import as_list, check_kind, check_positions, value_error
+from ...core.kernels import entry, kernel, static_kernels
+from ..simulation.scan import best_scan
+from ..simulation.task import REWARDS, ClickTask
+from ..simulation.user_model import UserModel, user_model_from
+from ..spaces import argsort_descending, check_ranking, named_ranking
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The classes of all click models by short name, such as ``"PBM"``."""
@@ -74,10 +74,10 @@ class ClickModel(UserModel, abstract=True):
     """Base class of click models: how users look at a ranked list and click on it.
 
     To add a click model, write a subclass in one file, with a docstring and the three kernels that
-    the docstring of `clickgym.envs.click_model` describes. If a theorem gives the best list, also
-    write the method `_places`. Environment ids (see `clickgym.register_click_model`), instance
-    files, documentation and tests are derived from the class. `clickgym.check_click_model` checks
-    that the class is complete and consistent.
+    the docstring of `clickgym.envs.click_models.click_model` describes. If a theorem gives the best
+    list, also write the method `_places`. Environment ids (see `clickgym.register_click_model`),
+    instance files, documentation and tests are derived from the class. `clickgym.check_click_model`
+    checks that the class is complete and consistent.
 
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.

@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import kernel
-from ..core.state import Flags, Floats, Ints, first_arrays
+from ...core.kernels import kernel
+from ...core.state import Flags, Floats, Ints, first_arrays
 
 Bytes = NDArray[np.int8]
 

@@ -7,8 +7,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_positions, probabilities
-from ..core.kernels import kernel
+from ...core.checks import check_positions, probabilities
+from ...core.kernels import kernel
 from .click_model import ClickModel
 
 

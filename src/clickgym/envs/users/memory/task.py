@@ -1,7 +1,7 @@
 """The task of stateful users: kernels that simulate a session, and draw the next state or a new
 user.
 
-The letters are the same as in `clickgym.envs.memory.model`.
+The letters are the same as in `clickgym.envs.users.memory.model`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.typing import NDArray
 
-from ...core.kernels import kernel
-from ...core.state import Floats, Ints
-from ..task import Kernels, Task
+from ....core.kernels import kernel
+from ....core.state import Floats, Ints
+from ...simulation.task import Kernels, Task
 
 
 class StatefulConstants(NamedTuple):

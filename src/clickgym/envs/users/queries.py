@@ -10,11 +10,11 @@ import numpy as np
 from gymnasium.spaces import MultiBinary
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_choice, check_count, probabilities
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from .click_model import ClickModel, CompositeModel, click_models_of
-from .task import ClickConstants, Kernels, Task, click_session
+from ...core.checks import check_choice, check_count, probabilities
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ..click_models.click_model import ClickModel, CompositeModel, click_models_of
+from ..simulation.task import ClickConstants, Kernels, Task, click_session
 
 KNOWLEDGE = {"examination": 1, "browsing": 2}
 """The sources of knowledge about users, each with the number of axes of its array. Each axis has K

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import (
+from ....core.checks import (
     as_integers,
     as_numbers,
     check_count,
@@ -25,10 +25,10 @@ from ...core.checks import (
     check_positions,
     probabilities,
 )
-from ...core.sums import solve, weighted_sums
-from ..scan import best_scan
-from ..spaces import named_ranking
-from ..user_model import UserModel
+from ....core.sums import solve, weighted_sums
+from ...simulation.scan import best_scan
+from ...simulation.user_model import UserModel
+from ...spaces import named_ranking
 from .task import StatefulConstants, StatefulTask
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import entry, kernel
-from .spaces import argsort_descending
+from ...core.kernels import entry, kernel
+from ..spaces import argsort_descending
 
 
 @kernel

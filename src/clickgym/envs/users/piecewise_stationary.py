@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_integers, check_count
-from .click_model import ClickModel, CompositeModel, click_models_of
-from .task import REWARDS, ClickTask
+from ...core.checks import as_integers, check_count
+from ..click_models.click_model import ClickModel, CompositeModel, click_models_of
+from ..simulation.task import REWARDS, ClickTask
 
 
 class PiecewiseStationaryModel(CompositeModel):

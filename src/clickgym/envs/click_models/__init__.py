@@ -1,0 +1,3 @@
+"""Click models, which say how users click on a list: the base class `ClickModel` in `click_model`,
+and one file for each click model.
+"""

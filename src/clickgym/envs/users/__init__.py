@@ -1,0 +1,4 @@
+"""Users that are more than one click model: users whose behaviour changes (`piecewise_stationary`),
+who issue many queries (`queries`), who see new items with features in every session (`contextual`),
+or who have a memory (`memory`).
+"""
