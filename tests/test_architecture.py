@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("core", "envs", "agents", "runner", "logs", "bench", "")
+ROOMS = ("core", "envs", "measure", "agents", "runner", "logs", "bench", "")
 """The folders of the library. Each imports only from those to its left; the last entry is the
 package itself.
 """

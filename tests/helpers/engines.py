@@ -15,7 +15,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
-from clickgym.envs.meter import checkpoint_steps
+from clickgym.measure.meter import checkpoint_steps
 from clickgym.runner.play.metrics import Metrics
 from clickgym.runner.play.play_run import engine_of, play_run
 from tests.reference_agents import as_plain

@@ -18,7 +18,7 @@ import clickgym
 from clickgym.agents import EpsilonGreedy
 from clickgym.core.kernels import uncompiled
 from clickgym.envs import load_instance
-from clickgym.envs.result import HOW_PLAYED
+from clickgym.measure.result import HOW_PLAYED
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]

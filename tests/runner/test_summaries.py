@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 
 import clickgym
 from clickgym.core.statistics import half_width
-from clickgym.envs.result import FACTS, HOW_PLAYED, TOTALS
+from clickgym.measure.result import FACTS, HOW_PLAYED, TOTALS
 from clickgym.runner.reports.table import format_table, regret_of_row
 from clickgym.runner.summaries import by_window
 

@@ -22,7 +22,7 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..core.text import counted
-from ..envs.result import HOW_PLAYED, NO_SESSION, Result
+from ..measure.result import HOW_PLAYED, NO_SESSION, Result
 from .store import FIGURES, ROWS, SUMMARY, Config, LabelColumn, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 

@@ -30,7 +30,7 @@ from ..core.files import (
     read_json,
     write_whole,
 )
-from ..envs.result import Result, rows_of_runs
+from ..measure.result import Result, rows_of_runs
 from .meaning import Meaning
 
 LabelColumn = Literal["env", "instance", "agent"]

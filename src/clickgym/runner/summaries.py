@@ -18,7 +18,7 @@ from polars import col
 from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, p_value
 from ..core.text import counted
-from ..envs.result import FACTS, HOW_PLAYED, OWN_LOOP, TOTALS
+from ..measure.result import FACTS, HOW_PLAYED, OWN_LOOP, TOTALS
 from .play.metrics import is_sum
 from .play.play_run import ENGINES
 

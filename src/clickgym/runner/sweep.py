@@ -26,7 +26,7 @@ from ..core.errors import WorkerError
 from ..core.modules import module_of
 from ..envs import ClickEnv, UserModel
 from ..envs.any_env import sizes_of, user_model_of
-from ..envs.meter import checkpoint_steps
+from ..measure.meter import checkpoint_steps
 from .make import (
     AgentLike,
     EnvLike,

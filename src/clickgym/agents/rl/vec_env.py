@@ -27,7 +27,7 @@ from ...envs.wrappers.item_by_item import (
     lists_are_episodes,
     space_of_partial_lists,
 )
-from ...envs.wrappers.regret import RecordVectorRegret
+from ...measure.regret import RecordVectorRegret
 
 CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"
 """The name under which clickgym's ids are registered."""

@@ -1,3 +1,3 @@
-"""Wrappers for environments: other action spaces for RL algorithms, episode counts in observations,
-and the measurement of regret.
+"""Wrappers for environments: other action spaces for RL algorithms, and episode counts in
+observations.
 """

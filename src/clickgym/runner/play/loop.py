@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault
-from ...envs.meter import Meter
+from ...measure.meter import Meter
 from .metrics import Metrics
 from .run_errors import environment_error
 

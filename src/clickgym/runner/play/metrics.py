@@ -30,8 +30,8 @@ from ...core.modules import object_of
 from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.any_env import user_model_of
-from ...envs.meter import N_TOTALS, Meter
-from ...envs.result import FACTS, HOW_PLAYED, TOTALS
+from ...measure.meter import N_TOTALS, Meter
+from ...measure.result import FACTS, HOW_PLAYED, TOTALS
 from .run_errors import agent_error
 
 Env = ClickEnv | ClickVectorEnv

@@ -20,9 +20,9 @@ from ...core.kernels import compilation_note
 from ...envs import ClickEnv
 from ...envs.any_env import click_env_of, label_of, query_of, sizes_of, user_model_of
 from ...envs.base_env import name_of
-from ...envs.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ...envs.registration import without_own_wrappers
-from ...envs.result import Result
+from ...measure.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
+from ...measure.result import Result
 from ..make import AgentLike, EnvLike, make_agent, make_env
 from .compiled_loop import play_compiled
 from .loop import OnChunk, Run, first_observation

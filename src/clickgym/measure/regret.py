@@ -22,10 +22,10 @@ from gymnasium.vector import (
 from gymnasium.wrappers import NormalizeReward
 from gymnasium.wrappers.vector import NormalizeReward as NormalizeRewards
 
-from ...core.checks import AN_ENV, check_count, check_horizon, check_kind
-from ...core.errors import Fault, SessionError
-from ...core.kernels import clock
-from ..any_env import (
+from ..core.checks import AN_ENV, check_count, check_horizon, check_kind
+from ..core.errors import Fault, SessionError
+from ..core.kernels import clock
+from ..envs.any_env import (
     Measure,
     check_shows_clicks,
     label_of,
@@ -35,11 +35,11 @@ from ..any_env import (
     stream_of,
     user_model_of,
 )
-from ..base_env import name_of
-from ..meter import Record, checkpoint_steps
-from ..result import NO_SESSION, OWN_LOOP, Result
-from ..vector_env import ClickVectorEnv
-from .item_by_item import Choices
+from ..envs.base_env import name_of
+from ..envs.vector_env import ClickVectorEnv
+from ..envs.wrappers.item_by_item import Choices
+from .meter import Record, checkpoint_steps
+from .result import NO_SESSION, OWN_LOOP, Result
 
 
 class _Recorded:

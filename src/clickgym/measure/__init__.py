@@ -1,0 +1,3 @@
+"""Measurements of a run: cumulative regret, reward and clicks, the wrappers that record them while
+your own loop runs, and the class `Result`.
+"""
