@@ -10,7 +10,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import TopRank
-from clickgym.agents.bubble_rank import BubbleRank
+from clickgym.agents.several_click_models.bubble_rank import BubbleRank
 from clickgym.envs import CascadeModel, ClickEnv, DependentClickModel, PositionBasedModel
 from tests.helpers.slow import slow
 

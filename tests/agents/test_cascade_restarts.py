@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clickgym.agents import GLRCascadeKLUCB
-from clickgym.agents.cascade_restarts import statistic
+from clickgym.agents.nonstationary.restarts import statistic
 from clickgym.envs import CascadeModel
 from tests.helpers.click_stories import assert_uniform
 from tests.reference_agents import GLRReference, follow

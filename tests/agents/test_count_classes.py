@@ -10,8 +10,9 @@ import itertools
 import numpy as np
 import pytest
 
-from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeUCB1, count_classes
-from clickgym.agents.cascade import CascadeAgent
+from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeUCB1
+from clickgym.agents.cascade import count_classes
+from clickgym.agents.cascade.cascade import CascadeAgent
 from tests.helpers.click_stories import assert_uniform
 from tests.reference_agents import MODELS, follow, reference_of
 

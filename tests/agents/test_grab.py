@@ -12,8 +12,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import clickgym
-from clickgym.agents import GRAB, grab
-from clickgym.agents.assignment import assign
+from clickgym.agents import GRAB
+from clickgym.agents.position_based import grab
+from clickgym.agents.position_based.assignment import assign
 from clickgym.agents.shared_kernels import kl_upper
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 from tests.helpers.engines import chunks_of

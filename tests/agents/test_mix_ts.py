@@ -13,7 +13,7 @@ from scipy.stats import binomtest, kstest
 
 import clickgym
 from clickgym.agents import MixTS
-from clickgym.agents.mix_ts import DBN, DCM, PBM, UBM
+from clickgym.agents.several_click_models.mix_ts import DBN, DCM, PBM, UBM
 from clickgym.envs import ClickEnv, DynamicBayesianModel, PositionBasedModel
 from tests.helpers.slow import slow
 from tests.reference_agents import MODELS, follow

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_1samp, truncnorm, uniform
 
-from clickgym.agents import PBMHB, pbmhb
+from clickgym.agents import PBMHB
+from clickgym.agents.position_based import pbmhb
 from clickgym.core.kernels import kernel
 from clickgym.envs import PositionBasedModel
 

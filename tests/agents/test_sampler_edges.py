@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, kstest, norm
 
 from clickgym.agents import PBMTS, LinearTS
-from clickgym.agents.attraction_posterior import draw_posterior
+from clickgym.agents.position_based.attraction_posterior import draw_posterior
 from clickgym.core.kernels import kernel
 from tests.helpers.slow import slow
 

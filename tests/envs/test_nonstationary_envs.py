@@ -12,7 +12,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import clickgym
-from clickgym.agents.position_based import PBMPIE
+from clickgym.agents.position_based.confidence_bounds import PBMPIE
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,

@@ -4,29 +4,29 @@ this list. ``__all__`` repeats the names, because type checkers read it without 
 
 from .agent import Agent
 from .baselines import EpsilonGreedy, Fixed, Oracle, Random
-from .batch_rank import BatchRank
-from .bubble_rank import BubbleRank
-from .cascade import CascadeTS, CascadeUCB1
-from .cascade_nonstationary import CascadeDUCB, CascadeSWUCB
-from .cascade_restarts import GLRCascadeKLUCB
-from .cascade_variance import CascadeUCBV
-from .cascade_vi import CascadeVI
-from .dbgd import DBGD
-from .grab import GRAB
-from .kl_ucb import DCMKLUCB, CascadeKLUCB
-from .linear import C2UCB, CMLinUCB, DCMLinUCB, LinearTS, PBMLinUCB, UBMLinUCB
-from .mix_ts import MixTS
-from .pbmhb import PBMHB
-from .pdgd import PDGD
-from .position_based import PBMPIE, PBMUCB
-from .position_based_ts import BCMPTS, PBMTS
-from .ranked_bandits import RankedExp3, RankedKLUCB
+from .cascade.cascade import CascadeTS, CascadeUCB1
+from .cascade.kl_ucb import DCMKLUCB, CascadeKLUCB
+from .cascade.variance import CascadeUCBV
+from .contextual.dbgd import DBGD
+from .contextual.linear import C2UCB, CMLinUCB, DCMLinUCB, LinearTS, PBMLinUCB, UBMLinUCB
+from .contextual.pdgd import PDGD
+from .memory.cascade_vi import CascadeVI
+from .memory.slate_q import SlateQ
+from .nonstationary.forgetting import CascadeDUCB, CascadeSWUCB
+from .nonstationary.restarts import GLRCascadeKLUCB
+from .position_based.confidence_bounds import PBMPIE, PBMUCB
+from .position_based.grab import GRAB
+from .position_based.pbmhb import PBMHB
+from .position_based.thompson_sampling import BCMPTS, PBMTS
 from .rl.learner import Learner
 from .rl.named_learners import A2C, DQN, PPO, SAC
 from .rl.neural_greedy import NeuralGreedy
-from .slate_q import SlateQ
-from .top_rank import TopRank
-from .uni_rank import UniRank
+from .several_click_models.batch_rank import BatchRank
+from .several_click_models.bubble_rank import BubbleRank
+from .several_click_models.mix_ts import MixTS
+from .several_click_models.ranked_bandits import RankedExp3, RankedKLUCB
+from .several_click_models.top_rank import TopRank
+from .several_click_models.uni_rank import UniRank
 
 __all__ = [
     "A2C",

@@ -379,7 +379,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
 
     Example:
         >>> resolve_agent("TopRank:delta=0.1")
-        (<class 'clickgym.agents.top_rank.TopRank'>, {'delta': 0.1})
+        (<class 'clickgym.agents.several_click_models.top_rank.TopRank'>, {'delta': 0.1})
     """
     obj, hyperparameters = split(agent)
     if not isinstance(obj, str):

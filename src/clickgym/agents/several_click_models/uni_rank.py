@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_horizon
-from ..core.kernels import kernel
-from ..core.state import Flags, Floats, Ints
-from .agent import Seed
-from .leaders import LeaderAgent, find_leader, level_of
-from .shared_kernels import kl_upper, show, shuffle_front
+from ...core.checks import check_horizon
+from ...core.kernels import kernel
+from ...core.state import Flags, Floats, Ints
+from ..agent import Seed
+from ..leaders import LeaderAgent, find_leader, level_of
+from ..shared_kernels import kl_upper, show, shuffle_front
 
 TIE = 1e-10  # indices that differ by less than this count as equal
 UNKNOWN = -1.0

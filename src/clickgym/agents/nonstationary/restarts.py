@@ -21,13 +21,13 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_count, check_horizon, check_number
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from .agent import Seed
-from .cascade import CascadeAgent
-from .kl_ucb import C, forget_klucb, rank_klucb, update_klucb
-from .shared_kernels import Feedback, examined_positions, log_likelihood
+from ...core.checks import check_count, check_horizon, check_number
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ..agent import Seed
+from ..cascade.cascade import CascadeAgent
+from ..cascade.kl_ucb import C, forget_klucb, rank_klucb, update_klucb
+from ..shared_kernels import Feedback, examined_positions, log_likelihood
 
 MIN_DELTA = 1e-300  # for a smaller δ, 3 / δ may overflow
 LONGEST = 2**62  # the largest number of sessions in a period

@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 from typing import Annotated, NamedTuple
 
-from ..core.checks import check_number
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from ..core.sums import weighted_sum
-from .agent import Seed
-from .compiled_agent import ContextualAgent
-from .shared_kernels import rank_by_draw
+from ...core.checks import check_number
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ...core.sums import weighted_sum
+from ..agent import Seed
+from ..compiled_agent import ContextualAgent
+from ..shared_kernels import rank_by_draw
 
 NO_TEAM = -1
 """The team of a candidate that both rankers put at the same position at the top of their lists."""

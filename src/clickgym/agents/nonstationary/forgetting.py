@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_count, check_horizon, check_number
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from .agent import Seed
-from .cascade import CascadeAgent, rank_by_bounds
-from .shared_kernels import Feedback, examined_positions
+from ...core.checks import check_count, check_horizon, check_number
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ..agent import Seed
+from ..cascade.cascade import CascadeAgent, rank_by_bounds
+from ..shared_kernels import Feedback, examined_positions
 
 # -------------------------------------------------------------------------------------- CascadeDUCB
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.checks import as_numbers, check_count, check_number
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from ..envs.simulation.scan import scan
-from .agent import Seed
-from .compiled_agent import StateAgent
-from .shared_kernels import exploration, kl_upper
+from ...core.checks import as_numbers, check_count, check_number
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ...envs.simulation.scan import scan
+from ..agent import Seed
+from ..compiled_agent import StateAgent
+from ..shared_kernels import exploration, kl_upper
 
 C = 3.0
 """The constant c of the confidence level log t + c log log t, as in CascadeKL-UCB."""

@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_count, check_horizon
-from ..core.kernels import entry, kernel
-from ..core.state import Floats, Ints
-from .agent import Seed
+from ...core.checks import check_count, check_horizon
+from ...core.kernels import entry, kernel
+from ...core.state import Floats, Ints
+from ..agent import Seed
+from ..leaders import LeaderAgent, find_leader, level_of
+from ..shared_kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 from .assignment import ROUNDING, assign, margin
-from .leaders import LeaderAgent, find_leader, level_of
-from .shared_kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 
 TIE = 1e-10  # sums of indices that differ by less than this count as equal
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # which values of a pair (item, position) are cached

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from ..core.kernels import kernel
-from ..core.sums import weighted_sum
-from .shared_kernels import cholesky
+from ...core.kernels import kernel
+from ...core.sums import weighted_sum
+from ..shared_kernels import cholesky
 
 STEEP = 100.0  # the rank-one update of A⁻¹ loses digits if w² xᵀA⁻¹x is larger
 

@@ -22,10 +22,16 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from .compiled_agent import CompiledAgent
-from .shared_kernels import choose_largest, examined_positions, exploration, kl_upper, sort_by_index
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ..compiled_agent import CompiledAgent
+from ..shared_kernels import (
+    choose_largest,
+    examined_positions,
+    exploration,
+    kl_upper,
+    sort_by_index,
+)
 
 LARGE = 1000
 """The number of items from which computing an index for each class is faster than computing one for

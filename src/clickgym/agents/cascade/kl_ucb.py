@@ -17,15 +17,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_count, check_number
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from ..envs.spaces import check_ranking
-from .agent import Seed
-from .cascade import CascadeAgent
-from .compiled_agent import rates
-from .count_classes import IndexAgent
-from .shared_kernels import (
+from ...core.checks import check_count, check_number
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ...envs.spaces import check_ranking
+from ..agent import Seed
+from ..compiled_agent import rates
+from ..shared_kernels import (
     LAST_CLICK,
     Feedback,
     examined_positions,
@@ -36,6 +34,8 @@ from .shared_kernels import (
     shuffle_ties,
     sort_by_index,
 )
+from .cascade import CascadeAgent
+from .count_classes import IndexAgent
 
 C = 3.0  # c in the papers' confidence level, log t + c log log t
 STEP = 1e-5

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_count, check_horizon, check_number, check_positions
-from ..core.kernels import kernel
-from ..core.state import Flags, Floats, Ints
-from ..envs.spaces import named_ranking
-from .agent import Seed
-from .compiled_agent import CompiledAgent
+from ...core.checks import as_array, check_count, check_horizon, check_number, check_positions
+from ...core.kernels import kernel
+from ...core.state import Flags, Floats, Ints
+from ...envs.spaces import named_ranking
+from ..agent import Seed
+from ..compiled_agent import CompiledAgent
 
 
 class State(NamedTuple):

@@ -26,11 +26,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import entry, kernel
-from ..core.state import Floats, Ints
-from .agent import Seed
-from .compiled_agent import CompiledAgent
-from .shared_kernels import rank_by_draw
+from ...core.kernels import entry, kernel
+from ...core.state import Floats, Ints
+from ..agent import Seed
+from ..compiled_agent import CompiledAgent
+from ..shared_kernels import rank_by_draw
 
 MODELS = ("PBM", "UBM", "DBN", "DCM")
 PBM, UBM, DBN, DCM = range(4)  # in the last two models, users scan from the top

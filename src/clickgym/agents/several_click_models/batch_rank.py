@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_horizon
-from ..core.kernels import kernel
-from ..core.state import Flags, Floats, Ints
-from .agent import Seed
-from .compiled_agent import CompiledAgent, rates
-from .shared_kernels import kl_lower, kl_upper, shuffle_front, sort_stably
+from ...core.checks import check_horizon
+from ...core.kernels import kernel
+from ...core.state import Flags, Floats, Ints
+from ..agent import Seed
+from ..compiled_agent import CompiledAgent, rates
+from ..shared_kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
 class State(NamedTuple):

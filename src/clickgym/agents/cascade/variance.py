@@ -9,12 +9,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_number
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from .agent import Seed
+from ...core.checks import check_number
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ..agent import Seed
+from ..shared_kernels import Feedback, examined_positions, rank_by_index, show
 from .cascade import CascadeAgent
-from .shared_kernels import Feedback, examined_positions, rank_by_index, show
 
 
 class UCBVState(NamedTuple):

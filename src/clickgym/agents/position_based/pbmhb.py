@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_count, check_flag, check_number
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from ..core.sums import weighted_sums
-from .agent import Seed
-from .compiled_agent import CompiledAgent
-from .shared_kernels import rank_by_draw, show_at
+from ...core.checks import check_count, check_flag, check_number
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ...core.sums import weighted_sums
+from ..agent import Seed
+from ..compiled_agent import CompiledAgent
+from ..shared_kernels import rank_by_draw, show_at
 
 # the standard deviation from which a step is drawn by rejection sampling from the uniform
 # distribution

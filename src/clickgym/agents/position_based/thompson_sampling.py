@@ -9,12 +9,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.kernels import entry, kernel
-from ..core.state import Flags, Floats, Ints
-from .agent import Seed
+from ...core.kernels import entry, kernel
+from ...core.state import Flags, Floats, Ints
+from ..agent import Seed
+from ..shared_kernels import rank_by_draw, show_at
 from .attraction_posterior import build_hat, draw_posterior
-from .position_based import ExaminationAgent
-from .shared_kernels import rank_by_draw, show_at
+from .confidence_bounds import ExaminationAgent
 
 # ------------------------------------------------------------------------------------------- PBM-TS
 

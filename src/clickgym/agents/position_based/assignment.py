@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.kernels import kernel
+from ...core.kernels import kernel
 
 ROUNDING = 1e-12  # sums of weights that differ by less than this count as equal
 

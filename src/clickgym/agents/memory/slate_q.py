@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from ..core.checks import as_numbers, check_count, check_number
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from .agent import Seed
+from ...core.checks import as_numbers, check_count, check_number
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ..agent import Seed
+from ..compiled_agent import StateAgent
+from ..shared_kernels import show, shuffle_front
 from .cascade_vi import best_list, learn_clicks
-from .compiled_agent import StateAgent
-from .shared_kernels import show, shuffle_front
 
 
 class State(NamedTuple):

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from ..core.kernels import kernel
+from ...core.kernels import kernel
 
 INVISIBLE = 1e-12  # a smaller decrease of the log density counts as 0
 # An upper bound on the rounding error of a log density up to 10⁸ sessions; all its terms have the

@@ -10,13 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice
-from ..core.kernels import kernel
-from ..core.state import Floats, Ints
-from .agent import Seed
-from .compiled_agent import CompiledAgent, rates
-from .count_classes import IndexAgent
-from .shared_kernels import (
+from ...core.checks import check_choice
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ..agent import Seed
+from ..compiled_agent import CompiledAgent, rates
+from ..shared_kernels import (
     FEEDBACK,
     Feedback,
     examined_positions,
@@ -24,6 +23,7 @@ from .shared_kernels import (
     rank_by_index,
     show,
 )
+from .count_classes import IndexAgent
 
 
 class CascadeAgent(CompiledAgent):
@@ -146,7 +146,8 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
            ``"last_click"``, as in other implementations by these authors; in a PBM, it makes the
            stronger baseline. ``"first_click"`` is the exact rule in a DCM.
         3. From 1,000 items on, the index is computed once for all items with equal counts
-           (``clickgym/agents/count_classes.py``). The distribution of the lists stays the same.
+           (``clickgym/agents/cascade/count_classes.py``). The distribution of the lists stays the
+           same.
 
     Example:
         >>> CascadeUCB1(4, 2, seed=0).rank(None).shape

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_count, check_horizon, check_number, probabilities
-from ..core.kernels import kernel
-from ..core.state import Flags, Floats, Ints
-from .agent import Seed
-from .compiled_agent import CompiledAgent, rates
-from .shared_kernels import log_likelihood, rank_by_index, show_at
+from ...core.checks import check_count, check_horizon, check_number, probabilities
+from ...core.kernels import kernel
+from ...core.state import Flags, Floats, Ints
+from ..agent import Seed
+from ..compiled_agent import CompiledAgent, rates
+from ..shared_kernels import log_likelihood, rank_by_index, show_at
 
 MIN_EXAMINATION = 1e-100  # division by a smaller κ may overflow
 

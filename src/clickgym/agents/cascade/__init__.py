@@ -1,0 +1,1 @@
+"""Agents for users who read from the top, as in the cascade model."""

@@ -1,0 +1,1 @@
+"""Agents for items with features."""

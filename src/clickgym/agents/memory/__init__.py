@@ -1,0 +1,1 @@
+"""Agents for users with a memory."""
