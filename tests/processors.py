@@ -32,8 +32,9 @@ VARIATIONS = {
 if features.get("AVX512F"):  # without it, the kernels for SkylakeX are illegal instructions
     VARIATIONS = {"OpenBLAS for SkylakeX": {"OPENBLAS_CORETYPE": "SkylakeX"}, **VARIATIONS}
 DIGITS = ["tests/test_digits.py"]
-TESTS = [*DIGITS, "tests/runner/test_engines.py", "tests/envs/test_memory.py"]
-TESTS += ["tests/envs/test_order.py", *map(str, sorted(ROOT.glob("tests/envs/*contextual*.py")))]
+TESTS = [*DIGITS, "tests/runner/test_engines.py", "tests/envs/users/test_memory.py"]
+TESTS += ["tests/envs/test_order.py"]
+TESTS += map(str, sorted(ROOT.glob("tests/envs/users/*contextual*.py")))
 
 
 def main() -> int:

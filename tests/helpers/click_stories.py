@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter, defaultdict
-from importlib import import_module
 
 import numpy as np
 from scipy.stats import chi2
@@ -27,6 +26,7 @@ from clickgym.envs import (
     TrustBiasModel,
     UserBrowsingModel,
 )
+from tests.helpers.registries import from_own_test
 
 # The probability that a test of a distribution fails by chance, for a random seed. The tests use
 # fixed seeds.
@@ -132,19 +132,12 @@ TOLD = tuple(STORIES | dict.fromkeys(CLICK_MODELS.values()))
 
 
 def story_of(model_class):
-    """Return the story of a click model: its entry in `STORIES`, or the function ``story`` in
-    ``tests/envs/test_MODULE.py``, where MODULE is the name of the model's file.
+    """Return the story of a click model: its entry in `STORIES`, or the function ``story(flip,
+    model, ranking, clicks, examined)`` in the model's own test file.
     """
     if model_class in STORIES:
         return STORIES[model_class]
-    test = f"test_{model_class.__module__.rpartition('.')[2]}"
-    missing = f"tests/envs/{test}.py has no function story(flip, model, ranking, clicks, examined)"
-    try:
-        story = getattr(import_module(f"tests.envs.{test}"), "story", None)
-    except ModuleNotFoundError as error:
-        raise AssertionError(missing) from error
-    assert story is not None, missing
-    return story
+    return from_own_test(model_class, "story")
 
 
 def make_model(model_class, n_items, n_positions, probabilities):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import gymnasium
@@ -47,6 +48,20 @@ NETWORK_AGENTS = {
     name: agent for name, agent in AGENTS.items() if not issubclass(agent, CompiledAgent | Learner)
 }
 LEARNERS = {name: agent for name, agent in AGENTS.items() if issubclass(agent, Learner)}
+
+
+def from_own_test(published: type, name: str) -> Any:
+    """Return what the test file of an agent or a click model defines as ``name``. The test file of
+    ``clickgym/FOLDER/MODULE.py`` is ``tests/FOLDER/test_MODULE.py``.
+    """
+    folder, _, module = published.__module__.replace("clickgym", "tests", 1).rpartition(".")
+    missing = f"{folder.replace('.', '/')}/test_{module}.py does not define {name}"
+    try:
+        found = getattr(import_module(f"{folder}.test_{module}"), name, None)
+    except ModuleNotFoundError as error:
+        raise AssertionError(missing) from error
+    assert found is not None, missing
+    return found
 
 
 @contextmanager

@@ -17,7 +17,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from clickgym.envs import (
     UserBrowsingModel,
 )
 from tests.helpers.click_stories import make_model
-from tests.helpers.registries import CLICK_AGENTS
+from tests.helpers.registries import CLICK_AGENTS, from_own_test
 
 from .bounds import bernoulli_kl as bernoulli_kl
 from .bounds import lower_bound as lower_bound
@@ -220,19 +219,11 @@ hyper-parameters.
 @cache
 def reference_maker(name: str) -> Any:
     """Return the function that creates the reference of a published agent: its entry in
-    `REFERENCES`, or the class ``NAMEReference`` in ``tests/agents/test_MODULE.py``, where MODULE is
-    the name of the agent's file.
+    `REFERENCES`, or the class ``NAMEReference`` in the test file of the agent's module.
     """
     if name in REFERENCES:
         return REFERENCES[name]
-    test = f"test_{AGENTS[name].__module__.rpartition('.')[2]}"
-    missing = f"tests/agents/{test}.py has no class {name}Reference"
-    try:
-        maker = getattr(import_module(f"tests.agents.{test}"), f"{name}Reference", None)
-    except ModuleNotFoundError as error:
-        raise AssertionError(missing) from error
-    assert maker is not None, missing
-    return maker
+    return from_own_test(AGENTS[name], f"{name}Reference")
 
 
 def edges_of(name: str, parameter: str) -> Sequence[Any]:
