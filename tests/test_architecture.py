@@ -1,5 +1,5 @@
-"""Tests of the structure of the library: imports point in one direction, and public names have
-docstrings.
+"""Tests of the structure of the library: imports point in one direction and form no circle, and
+public names have docstrings.
 """
 
 from __future__ import annotations
@@ -65,24 +65,46 @@ def imported(module, file):
                 yield target if target in FILES else stem
 
 
+@cache
+def import_graph():
+    """The modules that each module imports."""
+    return {module: {*imported(module, file)} for module, file in FILES.items()}
+
+
 def room_of(module):
     room = module.split(".")[1] if "." in module else ""
     return room if room in ROOMS else ""
 
 
 def test_imports_point_one_way():
-    """Folders import only from those to their left, and no modules import each other in a
-    circle.
-    """
-    graph = {module: {*imported(module, file)} for module, file in FILES.items()}
-    for module, targets in graph.items():
+    """The folders of the library import only from those to their left."""
+    for module, targets in import_graph().items():
         for target in targets:
             right, left = room_of(module), room_of(target)
             assert ROOMS.index(left) <= ROOMS.index(right), f"{module} imports {target}"
             if (right, left) == ("agents", "envs"):
                 shared = target.removeprefix("clickgym.envs.").startswith(SHARED_ENVS)
                 assert shared, f"{module} imports {target}"
-    TopologicalSorter(graph).prepare()
+
+
+def test_imports_form_no_circle():
+    """In each folder, the modules and folders do not import each other in a circle."""
+    for folder in [module for module, file in FILES.items() if file.name == "__init__.py"]:
+        graph = {}
+        for module, targets in import_graph().items():
+            part, parts = part_of(folder, module), {part_of(folder, other) for other in targets}
+            if part is not None:
+                graph.setdefault(part, set()).update(parts - {part, None})
+        TopologicalSorter(graph).prepare()
+
+
+def part_of(folder, module):
+    """The name of the part of a folder, a module or a folder itself, that contains ``module``, or
+    None if the folder does not contain it.
+    """
+    if module != folder and not module.startswith(f"{folder}."):
+        return None
+    return module.removeprefix(folder).lstrip(".").partition(".")[0]
 
 
 def sums_without_order(file):

@@ -13,7 +13,7 @@ from .measure.result import Result
 from .runner.check_agent import check_agent
 from .runner.make import make_agent
 from .runner.play.play_run import run
-from .runner.play.run_errors import AgentError
+from .runner.run_errors import AgentError
 
 if TYPE_CHECKING:
     from .runner.results import Results

@@ -5,6 +5,8 @@ named tuple of arrays; `ContextualAgent`, for agents that read the features of c
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
@@ -17,15 +19,16 @@ from ..core.checks import (
     as_call,
     as_numbers,
     check_count,
+    check_path,
     check_positions,
     generator,
     short_repr,
 )
+from ..core.files import FORMAT, check_format, one_line_errors, write_whole
 from ..core.kernels import Repeated, static_kernels
 from ..core.state import check_dtypes, first_arrays
 from ..core.sums import weighted_sums
 from .agent import Agent, EnvTraits, Seed
-from .saving import load_agent, save_agent
 
 LARGEST_FEATURE = 1e6
 """The largest allowed absolute value of a feature. Scale features so that the norm of each
@@ -260,7 +263,25 @@ class CompiledAgent(Agent):
             TypeError: ``path`` is neither a path nor a binary file object.
             OSError: the file cannot be written.
         """
-        save_agent(self, path)
+        description = {
+            "format": FORMAT,
+            "agent": type(self).__qualname__,
+            "n_items": self.n_items,
+            "n_positions": self.n_positions,
+            "hyperparameters": {
+                name: value.tolist() if isinstance(value, np.ndarray) else value
+                for name, value in self.hyperparameters.items()
+            },
+            "generator": self.rng.bit_generator.state,
+        }
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in self.session}
+        arrays |= {f"state_{name}": value for name, value in self.arrays.items()}
+        file = io.BytesIO()
+        np.savez(file, description=np.array(json.dumps(description)), **arrays)
+        if hasattr(path, "write"):
+            path.write(file.getvalue())
+        else:
+            write_whole(check_path("path", path), file.getvalue())
 
     @classmethod
     def load(cls, path: str | Path | BinaryIO) -> Self:
@@ -278,7 +299,36 @@ class CompiledAgent(Agent):
             ValueError: the file is not a saved agent, was written by an incompatible version of
                 clickgym, or holds an agent of another class.
         """
-        return load_agent(cls, path)
+        if not hasattr(path, "read"):
+            path = check_path("path", path)
+        cure = "pass a file that save wrote, or restore this file from a backup"
+        fault = "is not a saved agent, or is damaged", cure
+        with one_line_errors(path, *fault), np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+            description = json.loads(str(arrays["description"]))
+            saved_class = str(description["agent"])
+        check_format(path, description.get("format"))
+        if saved_class != cls.__qualname__:
+            raise ValueError(
+                f"{path} holds a saved {saved_class}, not a {cls.__qualname__}; load it with "
+                f"{saved_class}.load"
+            )
+        with one_line_errors(path, *fault):
+            sizes = description["n_items"], description["n_positions"]
+            agent = cls(*sizes, seed=0, **description["hyperparameters"])
+            agent.rng.bit_generator.state = description["generator"]
+            for name in agent.session:
+                getattr(agent, name)[:] = arrays[name]
+            state: dict[str, Any] = {}
+            for name, value in agent.arrays.items():
+                state[name] = array = arrays[f"state_{name}"]
+                n_free = 1 if name in agent.growing else 0  # their length may differ
+                if (array.dtype, array.shape[n_free:]) != (value.dtype, value.shape[n_free:]):
+                    raise ValueError(
+                        f"{name} is {array.dtype}{array.shape}; expected {value.dtype}{value.shape}"
+                    )
+            agent.state = agent.state._replace(**state)
+        return agent
 
     def __repr__(self) -> str:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}

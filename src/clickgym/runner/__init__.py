@@ -7,7 +7,7 @@ A sweep uses these modules in turn:
   (``workers``).
 - ``play`` plays one run. ``play.play_run``, which contains `clickgym.run`, chooses one of the loops
   in ``play.compiled_loop`` and ``play.python_loop``. ``play.metrics`` defines additional metrics,
-  ``play.loop`` defines the argument of every loop, and ``play.run_errors`` defines errors that say
+  ``play.loop`` defines the argument of every loop, and ``run_errors`` defines errors that say
   whether the agent or the environment failed.
 - ``store`` saves the configuration of a sweep and its finished runs in a folder; ``meaning``
   records what each label stands for, so that two sweeps can be compared.

@@ -36,7 +36,7 @@ from .make import (
     resolve_agent,
 )
 from .play.play_run import run
-from .play.run_errors import AgentError, check_list
+from .run_errors import AgentError, check_list
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])

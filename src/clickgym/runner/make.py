@@ -32,7 +32,7 @@ from ..envs import ENVIRONMENTS, ClickEnv, UserModel
 from ..envs.any_env import sizes_of
 from ..envs.base_env import name_of
 from ..envs.instances.instance import shipped_instances
-from .play.run_errors import AgentError
+from .run_errors import AgentError
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A name, with arguments if needed: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB",

@@ -32,7 +32,7 @@ from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.any_env import user_model_of
 from ...measure.meter import N_TOTALS, Meter
 from ...measure.result import FACTS, HOW_PLAYED, TOTALS
-from .run_errors import agent_error
+from ..run_errors import agent_error
 
 Env = ClickEnv | ClickVectorEnv
 

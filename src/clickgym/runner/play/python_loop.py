@@ -31,8 +31,8 @@ from ...envs.any_env import (
 )
 from ...envs.base_env import name_of
 from ...envs.registration import endless, without_own_wrappers
+from ..run_errors import AgentError, agent_error, check_list, environment_error
 from .loop import CHUNK, Run, first_observation
-from .run_errors import AgentError, agent_error, check_list, environment_error
 
 
 class Session(NamedTuple):

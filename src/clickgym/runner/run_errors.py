@@ -6,10 +6,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from ...core.compiling import KernelError
-from ...core.errors import Fault, SessionError, cause
-from ...envs import check_ranking
-from ...envs.base_env import name_of
+from ..core.compiling import KernelError
+from ..core.errors import Fault, SessionError, cause
+from ..envs import check_ranking
+from ..envs.base_env import name_of
 
 
 class AgentError(SessionError):
@@ -26,7 +26,7 @@ class AgentError(SessionError):
         ...         pass
         >>> clickgym.run(Broken(), "PBMRank-v0", 100)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        clickgym.runner.play.run_errors.AgentError: Broken, step 1: ...
+        clickgym.runner.run_errors.AgentError: Broken, step 1: ...
     """
 
 
