@@ -1,17 +1,9 @@
 """Agents with KL-UCB indices: CascadeKL-UCB (Kveton et al. 2015) and dcmKL-UCB (Katariya et al.
-2016).
-
-The index of an item with c clicks in N examinations, ŵ = c / N, is the root q > ŵ of ``N KL(ŵ, q) =
-b``. The index changes little from session to session, so Newton's method starts from the last
-index, and one step is enough in most sessions. For two items with equal counts, the results may
-differ by rounding. Indices that differ by less than `CLOSE` are therefore computed again with
-`kl_upper`, whose result depends only on the counts and on b. Lists and ties are then exactly those
-of the definition.
+2016). `kl_indices` computes the indices.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -28,31 +20,22 @@ from ..shared_kernels import (
     Feedback,
     examined_positions,
     exploration,
-    kl_upper,
     log_likelihood,
     show_at,
     shuffle_ties,
-    sort_by_index,
 )
 from .cascade import CascadeAgent
 from .count_classes import IndexAgent
+from .kl_indices import sort_by_kl_index
 
 C = 3.0  # c in the papers' confidence level, log t + c log log t
-STEP = 1e-5
-"""Newton's method stops after a step that is smaller than this fraction of (q - ŵ) (1 - q). The
-error is then below STEP² / 8.
-"""
-CLOSE = 1e-10
-"""Two indices that differ by more than this value are certainly in the correct order. The value is
-several times the sum of their errors.
-"""
 
 
 class KLUCBState(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]  # N, the examinations of each item
     peak: Annotated[Floats, "L"]  # c log(c/N) + (N-c) log((N-c)/N), the log-likelihood at ŵ
-    indices: Annotated[Floats, "L", np.inf]
+    indices: Annotated[Floats, "L", np.inf]  # U
     order: Annotated[Ints, "L", range]  # items, sorted by index
     t: Annotated[Ints, "1"]  # sessions so far
     positions: Annotated[Ints, "K", range]  # the position of the k-th largest index
@@ -61,72 +44,9 @@ class KLUCBState(NamedTuple):
 
 
 @kernel
-def solve_index(state, item, bound):
-    """Return an item's index by its definition: the largest q with N KL(ŵ, q) ≤ b, or infinity if N
-    = 0.
-    """
-    n = state.examined[item]
-    return kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
-
-
-@kernel
-def refine_index(state, item, bound):
-    """Return an item's index by Newton's method from the last index, or by `solve_index` if
-    Newton's method does not converge.
-
-    f(q)  = N KL(ŵ, q) - b = peak - c log q - (N - c) log(1 - q) - b
-    f'(q) = N (q - ŵ) / (q (1 - q))
-    After a step s the error is about s² f'' / 2 f' ≤ s² / (2 (q - ŵ) (1 - q)).
-    """
-    c, n, q = state.clicks[item], state.examined[item], state.indices[item]
-    if c > 0:
-        mean = c / n
-        for _ in range(8):
-            if not mean < q < 1.0:
-                break
-            excess = state.peak[item] - c * math.log(q) - (n - c) * math.log(1.0 - q) - bound
-            step = excess * q * (1.0 - q) / (n * (q - mean))
-            q -= step
-            if abs(step) < STEP * (q - mean) * (1.0 - q):
-                return q
-    return solve_index(state, item, bound)
-
-
-@kernel
-def solve_close(state, bound, count):
-    """Compute indices again by `solve_index` where neighbours in the sorted order are closer than
-    `CLOSE`, in all runs of close indices that begin among the first ``count`` items. Items with
-    equal counts share one result.
-    """
-    is_solved = False  # whether the index of the previous item was computed again
-    for k in range(1, len(state.order)):
-        above, item = state.order[k - 1], state.order[k]
-        is_seen = state.indices[item] < np.inf  # if infinite, all indices above are, too
-        if is_seen and state.indices[above] - state.indices[item] >= CLOSE:
-            if k >= count:
-                break
-            is_solved = False
-            continue
-        if not is_solved:
-            state.indices[above] = solve_index(state, above, bound)
-            is_solved = True
-        if (
-            state.clicks[item] == state.clicks[above]
-            and state.examined[item] == state.examined[above]
-        ):
-            state.indices[item] = state.indices[above]
-        else:
-            state.indices[item] = solve_index(state, item, bound)
-
-
-@kernel
 def rank_klucb(state, rng, ranking):
     bound = exploration(state.t[0] + 1, state.c)
-    for item in range(len(state.indices)):
-        state.indices[item] = refine_index(state, item, bound)
-    sort_by_index(state.indices, state.order)
-    solve_close(state, bound, len(ranking))
-    sort_by_index(state.indices, state.order)
+    sort_by_kl_index(state, bound, len(ranking))
     shuffle_ties(state.indices, state.order, rng, len(ranking))
     show_at(state.positions, state.order, ranking)
 
