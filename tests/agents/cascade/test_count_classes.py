@@ -66,8 +66,8 @@ def test_an_item_may_be_shown_again_where_all_indices_are_equal():
 
 
 def test_what_would_be_lost_in_classes_keeps_every_index(classes):
-    """An agent with a custom kernel, additional hyper-parameters or different initial values keeps
-    an index for every item.
+    """A subclass with its own kernel, hyper-parameters or initial values keeps an index for every
+    item. Any other subclass has classes, as in 9.0, which saved such agents.
     """
 
     class Own(CascadeUCB1):
@@ -84,6 +84,11 @@ def test_what_would_be_lost_in_classes_keeps_every_index(classes):
         def first_values(self):
             return super().first_values() | {"examined": np.array([3, 0, 0, 0])}
 
+    class Cautious(CascadeKLUCB):
+        def __init__(self, n_items, n_positions, *, seed=None):
+            super().__init__(n_items, n_positions, c=5, seed=seed)
+
     for kind in (Own, Longer, Informed):
         assert not isinstance(kind(4, 2).state, count_classes.ClassState)
+    assert isinstance(Cautious(4, 2).state, count_classes.ClassState)
     assert Informed(4, 2).state.examined[0] == 3

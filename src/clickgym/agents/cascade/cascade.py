@@ -23,7 +23,7 @@ from ..shared_kernels import (
     rank_by_index,
     show,
 )
-from .count_classes import IndexAgent
+from .count_classes import IndexAgent, rank_by_classes
 
 
 class CascadeAgent(CompiledAgent):
@@ -77,8 +77,18 @@ def rank_by_bounds(state, radius, rng, ranking):
 
 
 @kernel
+def radius_ucb1(state):
+    return math.sqrt(1.5 * math.log(state.t[0] + 1))
+
+
+@kernel
+def index_ucb1(clicks, n, radius):
+    return clicks / n + radius * (1.0 / math.sqrt(n))
+
+
+@kernel
 def rank_ucb1(state, rng, ranking):
-    rank_by_bounds(state, math.sqrt(1.5 * math.log(state.t[0] + 1)), rng, ranking)
+    rank_by_bounds(state, radius_ucb1(state), rng, ranking)
 
 
 @kernel
@@ -157,6 +167,7 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
     paper = "Kveton et al. 2015, Algorithm 1"
     bibtex_keys = ["cascadingbandits"]
     state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
+    large_kernel = rank_by_classes(radius_ucb1, index_ucb1)
 
     def __init__(
         self,

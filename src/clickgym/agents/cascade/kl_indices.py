@@ -31,12 +31,18 @@ several times the sum of their errors.
 
 
 @kernel
-def solve_index(state, item, bound):
-    """Return an item's index by its definition: the largest q with N KL(ŵ, q) ≤ b, or infinity if N
-    = 0.
+def kl_index(clicks, n, bound):
+    """Return the index of an item with c clicks in N > 0 examinations by its definition: the
+    largest q with N KL(c / N, q) ≤ b.
     """
+    return kl_upper(clicks / n, bound / n)
+
+
+@kernel
+def solve_index(state, item, bound):
+    """Return an item's index by its definition, or infinity if N = 0."""
     n = state.examined[item]
-    return kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
+    return kl_index(state.clicks[item], n, bound) if n > 0 else np.inf
 
 
 @kernel

@@ -25,8 +25,8 @@ from ..shared_kernels import (
     shuffle_ties,
 )
 from .cascade import CascadeAgent
-from .count_classes import IndexAgent
-from .kl_indices import sort_by_kl_index
+from .count_classes import IndexAgent, rank_by_classes
+from .kl_indices import kl_index, sort_by_kl_index
 
 C = 3.0  # c in the papers' confidence level, log t + c log log t
 
@@ -44,9 +44,14 @@ class KLUCBState(NamedTuple):
 
 
 @kernel
+def level_klucb(state):
+    """Return b, the level of confidence in this session."""
+    return exploration(state.t[0] + 1, state.c)
+
+
+@kernel
 def rank_klucb(state, rng, ranking):
-    bound = exploration(state.t[0] + 1, state.c)
-    sort_by_kl_index(state, bound, len(ranking))
+    sort_by_kl_index(state, level_klucb(state), len(ranking))
     shuffle_ties(state.indices, state.order, rng, len(ranking))
     show_at(state.positions, state.order, ranking)
 
@@ -140,6 +145,7 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
     paper = "Kveton et al. 2015, Algorithm 1"
     bibtex_keys = ["cascadingbandits"]
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
+    large_kernel = rank_by_classes(level_klucb, kl_index)
 
     def __init__(
         self,
@@ -243,6 +249,7 @@ class DCMKLUCB(IndexAgent):
     made_for_models = ("DCM",)
     requires = {"position_order": "termination_order"}
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
+    large_kernel = rank_by_classes(level_klucb, kl_index)
 
     def __init__(
         self,
