@@ -19,6 +19,8 @@ from clickgym.agents.shared_kernels import (
     kl,
     kl_lower,
     kl_upper,
+    kl_upper_near,
+    log_likelihood,
     rank_by_draw,
     rank_by_index,
 )
@@ -72,6 +74,23 @@ def test_kl_bounds(p, bound):
     if bound > 1e-6 and lower > 1e-6 and upper < 1 - 1e-6:
         assert kl(p, upper) == pytest.approx(bound, rel=1e-6)
         assert kl(p, lower) == pytest.approx(bound, rel=1e-6)
+
+
+def test_bounds_from_a_value_near_them():
+    """Newton's method from a value near a bound gives the bound; it also starts from impossible
+    values.
+    """
+    rng = np.random.default_rng(13)
+    edges = [(2, 3, 0.5 * math.log(1e7)), (1, 2, 2e-6), (999, 1000, 5e3), (1, 10**9, 1e6)]
+    for _ in range(3000):
+        n = int(rng.integers(1, 10 ** rng.integers(1, 7)))
+        edges.append((int(rng.integers(0, n + 1)), n, n * rng.exponential(0.1)))
+    for clicks, n, bound in edges:
+        exact, peak = kl_upper(clicks / n, bound / n), log_likelihood(clicks, n)
+        near = kl_upper(clicks / n, bound * rng.choice([0.999999, 1.0, 1.01]) / n)
+        for start in (near, 0.0, 1.0, math.inf):
+            found = kl_upper_near(clicks, n, peak, bound, start)
+            assert found == pytest.approx(exact, rel=0, abs=2e-11), (clicks, n, bound, start)
 
 
 def test_exploration():

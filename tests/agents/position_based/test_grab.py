@@ -1,10 +1,7 @@
-"""Tests of GRAB and S-GRAB: the assignment problem against SciPy, the leader and its counts, and
-the indices.
-"""
+"""Tests of GRAB and S-GRAB: the assignment problem against SciPy, and the leader and its counts."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 import numpy as np
@@ -13,9 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 import clickgym
 from clickgym.agents import GRAB
-from clickgym.agents.position_based import grab
 from clickgym.agents.position_based.assignment import assign
-from clickgym.agents.shared_kernels import kl_upper
+from clickgym.agents.position_based.grab_memory import is_still_ahead
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 from tests.helpers.engines import chunks_of
 from tests.helpers.slow import slow
@@ -71,7 +67,7 @@ def test_lists_are_the_same_without_the_certificate(horizon):
         )
         rng = np.random.default_rng(8)
         for _ in range(900):
-            certain += grab.is_certain(agent.state)
+            certain += is_still_ahead(agent.state)
             other.state.ahead[0] = -np.inf
             ranking = agent.rank(None)
             np.testing.assert_array_equal(ranking, other.rank(None))
@@ -104,18 +100,3 @@ def test_counts_of_leaders_survive_growth():
         found = dict(zip(map(tuple, leaders), led, strict=True))
         assert {leader: times for leader, times in found.items() if times} == counts
         assert as_plain(state) == as_plain(agents[0].state)
-
-
-# -------------------------------------------------------------------------------------- the indices
-
-
-def test_indices_from_a_value_near_them():
-    """Indices that start from a value near the solution equal those found by bisection."""
-    rng = np.random.default_rng(13)
-    edges = [(2 / 3, math.log(1e7) / 6), (0.5, 1e-6), (0.999, 5.0), (1e-9, 1e-3)]
-    drawn = zip(rng.random(3000), rng.exponential(0.1, 3000), strict=True)
-    for p, bound in [*edges, *drawn]:
-        near = kl_upper(p, bound * rng.choice([0.999999, 1.0, 1.01]))
-        minus_entropy = p * math.log(p) + (1 - p) * math.log1p(-p)
-        found = grab.kl_upper_near(p, minus_entropy, bound, near)
-        assert found == pytest.approx(kl_upper(p, bound), rel=0, abs=1e-11)

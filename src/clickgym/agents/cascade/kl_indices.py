@@ -1,8 +1,7 @@
 """KL-UCB indices in less time: the same order of the items as by the definition in `solve_index`,
 and the same ties.
 
-The index of an item with c clicks in N examinations, ŵ = c / N, is the root q > ŵ of ``N KL(ŵ, q) =
-b``. It changes little from session to session, so Newton's method starts from the last index, and
+An index changes little from session to session, so Newton's method starts from the last index, and
 one step is enough in most sessions. For two items with equal counts, the results may differ by
 rounding. Indices that differ by less than `CLOSE` are therefore computed again by their definition,
 which depends only on the counts and on b.
@@ -13,17 +12,11 @@ would take four to five times as long with 10 or 100 items (``benchmarks/speed.p
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ...core.kernels import kernel
-from ..shared_kernels import kl_upper, sort_by_index
+from ..shared_kernels import kl_upper, kl_upper_near, sort_by_index
 
-STEP = 1e-5
-"""Newton's method stops after a step that is smaller than this fraction of (q - ŵ) (1 - q). The
-error is then below STEP² / 8.
-"""
 CLOSE = 1e-10
 """Two indices that differ by more than this value are certainly in the correct order. The value is
 several times the sum of their errors.
@@ -47,25 +40,11 @@ def solve_index(state, item, bound):
 
 @kernel
 def refine_index(state, item, bound):
-    """Return an item's index by Newton's method from the last index, or by `solve_index` if
-    Newton's method does not converge.
-
-    f(q)  = N KL(ŵ, q) - b = peak - c log q - (N - c) log(1 - q) - b
-    f'(q) = N (q - ŵ) / (q (1 - q))
-    After a step s the error is about s² f'' / 2 f' ≤ s² / (2 (q - ŵ) (1 - q)).
-    """
-    c, n, q = state.clicks[item], state.examined[item], state.indices[item]
-    if c > 0:
-        mean = c / n
-        for _ in range(8):
-            if not mean < q < 1.0:
-                break
-            excess = state.peak[item] - c * math.log(q) - (n - c) * math.log(1.0 - q) - bound
-            step = excess * q * (1.0 - q) / (n * (q - mean))
-            q -= step
-            if abs(step) < STEP * (q - mean) * (1.0 - q):
-                return q
-    return solve_index(state, item, bound)
+    """Return an item's index by Newton's method from the last index."""
+    clicks, n = state.clicks[item], state.examined[item]
+    if n == 0:
+        return np.inf
+    return kl_upper_near(clicks, n, state.peak[item], bound, state.indices[item])
 
 
 @kernel

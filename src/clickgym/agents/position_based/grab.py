@@ -15,30 +15,19 @@ from ...core.kernels import entry, kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
 from ..leaders import LeaderAgent, find_leader, level_of
-from ..shared_kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
-from .assignment import ROUNDING, assign, margin
+from ..shared_kernels import rank_by_index, shuffle_front
+from .assignment import assign
+from .grab_memory import index, is_only_leader, note_change
 
 TIE = 1e-10  # sums of indices that differ by less than this count as equal
-NOTHING, ENTROPY, INDEX = 0, 1, 2  # which values of a pair (item, position) are cached
 
 
 class State(NamedTuple):
     clicks: Annotated[Ints, "L K"]  # clicks on each item at each position
     shown: Annotated[Ints, "L K"]  # n, the displays of each item at each position
     mean: Annotated[Floats, "L K"]  # ρ̂; 0 if never shown
-    upper: Annotated[Floats, "L K", 1.0]  # the cached index u; 1 if never shown
-    minus_entropy: Annotated[Floats, "L K"]  # ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
-    # which cached values of a pair are up to date: none, the entropy, or both entropy and index
-    known: Annotated[NDArray[np.int8], "L K"]
     leader: Annotated[Ints, "K", -1]  # a, the item at each position
     place_of: Annotated[Ints, "L", -1]  # the position of each item in the leader, or -1
-    # With these fields, the agent can prove that the leader is still the best list, without solving
-    # the assignment problem again: when the means were `before`, the leader was ahead by `ahead`.
-    # Since then, the margin has shrunk by at most the decreases of the leader's means plus the
-    # increases of other items' means (`won`).
-    ahead: Annotated[Floats, "1", -np.inf]
-    before: Annotated[Floats, "L K"]
-    won: Annotated[Floats, "K"]
     # How often each leader was chosen: see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C K"]
     counts: Annotated[Ints, "C"]
@@ -46,6 +35,13 @@ class State(NamedTuple):
     leader_number: Annotated[Ints, "1"]  # the current leader's row in `leaders`
     gamma: int  # γ
     log_horizon: float  # log T; negative if no horizon was given
+    # What need not be computed again: see `grab_memory.py`.
+    upper: Annotated[Floats, "L K", 1.0]
+    minus_entropy: Annotated[Floats, "L K"]
+    known: Annotated[NDArray[np.int8], "L K"]
+    ahead: Annotated[Floats, "1", -np.inf]
+    before: Annotated[Floats, "L K"]
+    won: Annotated[Floats, "K"]
     # Working memory.
     items: Annotated[Ints, "L", range]
     positions: Annotated[Ints, "K", range]  # π
@@ -58,33 +54,10 @@ class State(NamedTuple):
 
 
 @kernel
-def is_certain(state):
-    """Return whether the leader is certainly the only list with the largest sum of means."""
-    nearer = ROUNDING
-    for k in range(len(state.leader)):
-        item = state.leader[k]
-        nearer += state.won[k] + max(state.before[item, k] - state.mean[item, k], 0.0)
-    return nearer < state.ahead[0]
-
-
-@kernel
-def measure_margin(state):
-    state.ahead[0] = margin(state.mean, state.leader, state.place_of, state.detour)
-    for k in range(len(state.leader)):
-        state.won[k] = 0.0
-        for item in range(len(state.place_of)):
-            state.before[item, k] = state.mean[item, k]
-
-
-@kernel
 def choose_leader(state, rng):
     """Choose as leader the list with the largest sum of means. A random order of the items breaks
     ties.
     """
-    if state.leader[0] >= 0:
-        measure_margin(state)
-        if state.ahead[0] > ROUNDING:
-            return
     n_items = len(state.items)
     shuffle_front(rng, state.items, 0, n_items, n_items)
     assign(state.mean, state.items, state.leader, state.potential, state.path)
@@ -92,48 +65,6 @@ def choose_leader(state, rng):
     for k in range(len(state.leader)):
         state.place_of[state.leader[k]] = k
     state.leader_number[0] = find_leader(state, state.leader)
-    measure_margin(state)
-
-
-@kernel
-def kl_upper_near(p, minus_entropy, bound, q):
-    """Return ``kl_upper(p, bound)``, with an error of about 1e-12, by Newton's method from a nearby
-    value q.
-    """
-    if 0.0 < p < 1.0 and bound > 0.0:
-        for _ in range(4):
-            if not p < q < 1.0:
-                break
-            step = (
-                (minus_entropy - p * math.log(q) - (1.0 - p) * math.log1p(-q) - bound)
-                * q
-                * (1.0 - q)
-                / (q - p)
-            )
-            q -= step
-            # the error is about step² / min(q - p, 1 - q)
-            if abs(step) < 1e-6 * min(q - p, 1.0 - q):
-                return q
-    return kl_upper(p, bound)
-
-
-@kernel
-def index(state, item, k, level):
-    """Return the KL-UCB index u of an item at position k, computing it only if the cached value is
-    out of date.
-    """
-    n = state.shown[item, k]
-    if level == np.inf:
-        return 1.0
-    if n > 0 and state.known[item, k] < INDEX:
-        if state.known[item, k] == NOTHING:
-            state.minus_entropy[item, k] = log_likelihood(state.clicks[item, k], n) / n
-        state.upper[item, k] = kl_upper_near(
-            state.mean[item, k], state.minus_entropy[item, k], level / n, state.upper[item, k]
-        )
-        # without a horizon, the level changes in every session
-        state.known[item, k] = INDEX if state.log_horizon >= 0.0 else ENTROPY
-    return state.upper[item, k]
 
 
 @kernel
@@ -196,7 +127,7 @@ def choose_change(state, rng, n):
 
 @kernel
 def rank(state, rng, ranking):
-    if not is_certain(state):
+    if not is_only_leader(state):
         choose_leader(state, rng)
     for k in range(len(ranking)):
         ranking[k] = state.leader[k]
@@ -219,9 +150,7 @@ def update(state, ranking, clicks):
         state.clicks[item, k] += clicks[k]
         state.shown[item, k] += 1
         state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
-        state.known[item, k] = NOTHING
-        if item != state.leader[k]:
-            state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
+        note_change(state, item, k)
 
 
 class GRAB(LeaderAgent):
