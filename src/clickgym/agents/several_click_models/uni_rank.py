@@ -16,6 +16,7 @@ from ...core.state import Flags, Floats, Ints
 from ..agent import Seed
 from ..leaders import LeaderAgent, find_leader, level_of
 from ..shared_kernels import kl_upper, show, shuffle_front
+from .uni_rank_relation import divide, log_log_t, may_have_changed, note_comparison
 
 TIE = 1e-10  # indices that differ by less than this count as equal
 UNKNOWN = -1.0
@@ -26,14 +27,12 @@ class State(NamedTuple):
     compared: Annotated[Ints, "L L"]  # n, the number of these sessions
     # n KL((1 + τ)/2, 1/2), or UNKNOWN until it is computed; it tells whether an index exceeds 1/2
     evidence: Annotated[Floats, "L L", UNKNOWN]
-    # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
-    beats: Annotated[Flags, "L L"]
-    may_win: Annotated[Flags, "L", True]  # False only if item i beats no other item
-    # a lower bound of difference² / n over the pairs in the relation; while it exceeds log log(t +
-    # 3), no relation ends
-    weakest: Annotated[Floats, "1", np.inf]
-    settled: Annotated[Flags, "1"]  # whether the leader partition is up to date with the relation
     t: Annotated[Ints, "1"]  # sessions so far
+    # Which items certainly beat which: see `uni_rank_relation.py`.
+    beats: Annotated[Flags, "L L"]
+    may_win: Annotated[Flags, "L", True]
+    weakest: Annotated[Floats, "1", np.inf]
+    settled: Annotated[Flags, "1"]
     # The leader partition: its parts from the top.
     part: Annotated[NDArray[np.int32], "L"]  # the part of each item
     order: Annotated[Ints, "L", range]  # items, part by part
@@ -54,112 +53,11 @@ class State(NamedTuple):
 
 
 @kernel
-def log_log_t(state):
-    return math.log(math.log(state.t[0] + 3.0))
-
-
-@kernel
-def strength(state, i, j):
-    """Return τ² n for a pair of items. If τ > 0, item i beats item j when this number exceeds log
-    log(t + 3).
-    """
-    d = float(state.difference[i, j])
-    return d * d / state.compared[i, j]
-
-
-@kernel
-def set_relation(state, i, j, i_beats):
-    """Record whether item i beats item j, and mark the leader partition as out of date if this may
-    change the partition. A new relation changes nothing if i is already in a part above j. A
-    relation that ends changes nothing if i is two or more parts above j; from the part directly
-    above, i may have kept j out of that part.
-    """
-    if i_beats != (state.may_win[i] and state.beats[i, j]):
-        state.beats[i, j] = i_beats
-        state.may_win[i] = state.may_win[i] or i_beats
-        if state.part[i] + (not i_beats) >= state.part[j]:
-            state.settled[0] = False
-
-
-@kernel
-def check_wins(state, i):
-    """End the relations in which an item beats another without enough evidence, and return whether
-    the item still beats any other item.
-    """
-    remains = False
-    for j in range(len(state.order)):
-        if state.beats[i, j]:
-            if strength(state, i, j) > log_log_t(state):
-                state.weakest[0] = min(state.weakest[0], strength(state, i, j))
-                remains = True
-            else:
-                set_relation(state, i, j, False)
-    return remains
-
-
-@kernel
-def count_beaten(beats, item, layer, sign):
-    """Add ``sign`` to the entry in ``layer`` of each item that ``item`` beats."""
-    for other in range(len(layer)):
-        layer[other] += sign * beats[item, other]
-
-
-@kernel
-def layers_of_few(beats, n_above, layer, order, start):
-    """Compute the same layers as `topological_layers`, but faster in large catalogues. Only the
-    first ``n_above`` items of ``order`` may beat another item, so the rows of all other items are
-    not read.
-    """
-    n_items = len(order)
-    # The entry of an item without a layer is -1 - n, where n is the number of items without a layer
-    # that beat it.
-    layer[:] = -1
-    for place in range(n_above):
-        count_beaten(beats, order[place], layer, -1)
-    placed, n_layers, done, circular = 0, 0, 0, False
-    while placed < n_items:
-        for place in range(done, n_above):
-            item = order[place]
-            if layer[item] >= 0:  # in the last layer
-                order[place], order[done] = order[done], item
-                done += 1
-                count_beaten(beats, item, layer, 1)
-        placed_before = placed
-        for item in range(n_items):
-            if layer[item] == -1 or (circular and layer[item] < 0):
-                layer[item] = n_layers
-                placed += 1
-        circular = placed == placed_before
-        n_layers += not circular
-
-    start[: n_layers + 1] = 0
-    for item in range(n_items):
-        start[layer[item]] += 1
-    for number in range(n_layers):
-        start[number + 1] += start[number]  # the end of each layer
-    for item in range(n_items - 1, -1, -1):
-        start[layer[item]] -= 1
-        order[start[layer[item]]] = item
-    return n_layers
-
-
-@kernel
 def choose_leader(state):
     """Update the leader partition for this session, and count that it was chosen."""
-    if state.weakest[0] <= log_log_t(state):  # some relations may have ended
-        state.weakest[0] = np.inf
-        for i in range(len(state.order)):
-            if state.may_win[i]:
-                state.may_win[i] = check_wins(state, i)
-    if not state.settled[0]:
-        n_above = 0
-        for i in range(len(state.order)):
-            if state.may_win[i]:
-                state.order[n_above] = i
-                n_above += 1
-        state.n_parts[0] = layers_of_few(state.beats, n_above, state.part, state.order, state.start)
+    if may_have_changed(state):
+        state.n_parts[0] = divide(state)
         state.leader_number[0] = find_leader(state, state.part)
-        state.settled[0] = True
     state.counts[state.leader_number[0]] += 1
 
 
@@ -277,20 +175,14 @@ def rank(state, rng, ranking):
 
 @kernel
 def compare(state, i, j, least):
-    """Count a session with a click on item i and no click on item j, and update the relation of
-    both items.
-    """
+    """Count a session with a click on item i and none on item j; ``least`` is log log(t + 3)."""
     state.difference[i, j] += 1
     state.difference[j, i] -= 1
     state.compared[i, j] += 1
     state.compared[j, i] += 1
     state.evidence[i, j] = UNKNOWN
     state.evidence[j, i] = UNKNOWN
-    certain = strength(state, i, j) > least
-    if certain:
-        state.weakest[0] = min(state.weakest[0], strength(state, i, j))
-    set_relation(state, i, j, certain and state.difference[i, j] > 0)
-    set_relation(state, j, i, certain and state.difference[i, j] < 0)
+    note_comparison(state, i, j, least)
 
 
 @kernel
