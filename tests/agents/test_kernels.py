@@ -23,6 +23,7 @@ from clickgym.agents.shared_kernels import (
     log_likelihood,
     rank_by_draw,
     rank_by_index,
+    topological_layers,
 )
 from tests.helpers.click_stories import assert_uniform
 from tests.reference_agents import bernoulli_kl, lower_bound, upper_bound
@@ -102,3 +103,21 @@ def test_exploration():
     assert exploration(3, 3.0) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
     assert exploration(1000, 3.0) == pytest.approx(12.7057, abs=1e-4)
     assert [exploration(t, 0.0) for t in (1, 2, 1000)] == [0.0, math.log(2), math.log(1000)]
+
+
+@given(st.integers(1, 8), st.sampled_from([0.1, 0.3, 0.6]), st.integers(0, 2**32 - 1))
+def test_layers(n_items, density, seed):
+    """The layers are those of the definition, also where the relation has a cycle."""
+    rng = np.random.default_rng(seed)
+    beats = rng.random((n_items, n_items)) < density
+    np.fill_diagonal(beats, False)
+    layer, order = np.empty((2, n_items), np.int64)
+    start = np.empty(n_items + 1, np.int64)
+    n_layers = topological_layers(beats, layer, order, start)
+    left, layers = list(range(n_items)), []
+    while left:
+        layers.append([item for item in left if not beats[left, item].any()] or left)
+        left = [item for item in left if item not in layers[-1]]
+    found = [order[start[b] : start[b + 1]].tolist() for b in range(n_layers)]
+    assert found == layers
+    assert all(layer[item] == b for b, items in enumerate(layers) for item in items)

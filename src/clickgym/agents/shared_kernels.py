@@ -298,14 +298,15 @@ def examined_positions(clicks, feedback):
 
 
 @kernel
-def is_beaten(beats, layer, item, number):
-    """Return whether an item without a layer, or an item in layer ``number``, beats ``item``."""
-    beaten = False
+def count_beaten(beats, item, layer, sign):
+    """Add ``sign`` to the entry in ``layer`` of each item that ``item`` beats."""
+    wins = False
     for other in range(len(layer)):
-        if beats[other, item] and (layer[other] < 0 or layer[other] == number):
-            beaten = True
-            break
-    return beaten
+        wins |= beats[item, other]
+    if not wins:  # like most items in a large catalogue; adding zeros would take longer
+        return
+    for other in range(len(layer)):
+        layer[other] += sign * beats[item, other]
 
 
 @kernel
@@ -325,17 +326,29 @@ def topological_layers(beats, layer, order, start):
         The number of layers.
     """
     n_items = len(order)
-    placed, n_layers, circular = 0, 0, False
+    # The entry of an item without a layer is -1 - n, where n is the number of items without a layer
+    # that beat it.
     layer[:] = -1
+    for item in range(n_items):
+        count_beaten(beats, item, layer, -1)
+    placed, n_layers = 0, 0
     while placed < n_items:
         start[n_layers] = placed
         for item in range(n_items):
-            if layer[item] < 0 and (circular or not is_beaten(beats, layer, item, n_layers)):
+            if layer[item] == -1:
                 layer[item] = n_layers
                 order[placed] = item
                 placed += 1
-        circular = placed == start[n_layers]
-        n_layers += not circular
+        if placed > start[n_layers]:
+            for place in range(start[n_layers], placed):
+                count_beaten(beats, order[place], layer, 1)
+        else:  # a cycle
+            for item in range(n_items):
+                if layer[item] < 0:
+                    layer[item] = n_layers
+                    order[placed] = item
+                    placed += 1
+        n_layers += 1
     start[n_layers] = n_items
     return n_layers
 

@@ -15,8 +15,8 @@ from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints
 from ..agent import Seed
 from ..leaders import LeaderAgent, find_leader, level_of
-from ..shared_kernels import kl_upper, show, shuffle_front
-from .uni_rank_relation import divide, log_log_t, may_have_changed, note_comparison
+from ..shared_kernels import kl_upper, show, shuffle_front, topological_layers
+from .uni_rank_relation import log_log_t, may_have_changed, note_comparison
 
 TIE = 1e-10  # indices that differ by less than this count as equal
 UNKNOWN = -1.0
@@ -56,8 +56,9 @@ class State(NamedTuple):
 def choose_leader(state):
     """Update the leader partition for this session, and count that it was chosen."""
     if may_have_changed(state):
-        state.n_parts[0] = divide(state)
+        state.n_parts[0] = topological_layers(state.beats, state.part, state.order, state.start)
         state.leader_number[0] = find_leader(state, state.part)
+        state.settled[0] = True
     state.counts[state.leader_number[0]] += 1
 
 

@@ -2,16 +2,16 @@
 because computing it from all pairs would take most of a session.
 
 Item i beats item j if ``τ_ji + sqrt(log log(t + 3) / n_ji) < 0``. When `may_have_changed` has
-returned False, and after `divide`, the leader partition in ``part``, ``order`` and ``start`` is
-that of `topological_layers` for this relation.
+returned False, the leader partition in ``part``, ``order`` and ``start`` is that of
+`topological_layers` for this relation.
 
 A comparison changes the relation of one pair. Without a comparison, a relation can only end,
-because log log(t + 3) grows. If each session computed everything from the counts, it would take 1.6
-times as long with 10 items, and 5 times with 100.
+because log log(t + 3) grows. If each session computed the relation from the counts, it would take
+1.6 times as long with 10 items, and 5 times with 100.
 
 Fields of the state:
 
-- ``beats``: whether item i beats item j. A row is out of date if item i may beat no other item.
+- ``beats``: whether item i beats item j.
 - ``may_win``: False only if item i beats no other item.
 - ``weakest``: a lower bound of difference² / n over the pairs in the relation; while it exceeds
   log log(t + 3), no relation ends.
@@ -84,7 +84,7 @@ def check_wins(state, i):
 @kernel
 def may_have_changed(state):
     """End the relations without enough evidence in this session, and return whether the leader
-    partition may have changed since `divide`.
+    partition may have changed.
     """
     if state.weakest[0] <= log_log_t(state):  # some relations may have ended
         state.weakest[0] = np.inf
@@ -92,61 +92,3 @@ def may_have_changed(state):
             if state.may_win[i]:
                 state.may_win[i] = check_wins(state, i)
     return not state.settled[0]
-
-
-@kernel
-def count_beaten(beats, item, layer, sign):
-    """Add ``sign`` to the entry in ``layer`` of each item that ``item`` beats."""
-    for other in range(len(layer)):
-        layer[other] += sign * beats[item, other]
-
-
-@kernel
-def layers_of_few(beats, n_above, layer, order, start):
-    """Compute the same layers as `topological_layers`, but faster in large catalogues. Only the
-    first ``n_above`` items of ``order`` may beat another item, so the rows of all other items are
-    not read.
-    """
-    n_items = len(order)
-    # The entry of an item without a layer is -1 - n, where n is the number of items without a layer
-    # that beat it.
-    layer[:] = -1
-    for place in range(n_above):
-        count_beaten(beats, order[place], layer, -1)
-    placed, n_layers, done, circular = 0, 0, 0, False
-    while placed < n_items:
-        for place in range(done, n_above):
-            item = order[place]
-            if layer[item] >= 0:  # in the last layer
-                order[place], order[done] = order[done], item
-                done += 1
-                count_beaten(beats, item, layer, 1)
-        placed_before = placed
-        for item in range(n_items):
-            if layer[item] == -1 or (circular and layer[item] < 0):
-                layer[item] = n_layers
-                placed += 1
-        circular = placed == placed_before
-        n_layers += not circular
-
-    start[: n_layers + 1] = 0
-    for item in range(n_items):
-        start[layer[item]] += 1
-    for number in range(n_layers):
-        start[number + 1] += start[number]  # the end of each layer
-    for item in range(n_items - 1, -1, -1):
-        start[layer[item]] -= 1
-        order[start[layer[item]]] = item
-    return n_layers
-
-
-@kernel
-def divide(state):
-    """Divide the items into the parts of the leader partition, and return the number of parts."""
-    state.settled[0] = True
-    n_above = 0
-    for i in range(len(state.order)):
-        if state.may_win[i]:
-            state.order[n_above] = i
-            n_above += 1
-    return layers_of_few(state.beats, n_above, state.part, state.order, state.start)
