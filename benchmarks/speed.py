@@ -1,5 +1,5 @@
-"""How long a session takes: of each agent in both loops, and of the environments alone, beside
-Gymnasium's CartPole. It prints the tables of README.md.
+"""How long a session takes: of each agent in both loops, without the shortcuts of some agents, and
+of the environments alone, beside Gymnasium's CartPole. It prints the tables of README.md.
 
 The measurements of a table alternate in one process, several times, and the fastest of each counts,
 because other programs on the machine can only add time. For the same reason times are processor
@@ -14,19 +14,26 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
+from plain import PLAIN
 
 import clickgym
 from clickgym.agents import AGENTS, CompiledAgent
 from clickgym.core.text import markdown_table
+from clickgym.envs import ClickEnv, PositionBasedModel
 
 SAME_ITEMS, CONTEXTUAL = ("PBMRank-v0", "CMRank-v0"), ("ContextualPBMRank-v0",)
 HORIZONS = {"compiled": 100_000, "python": 1_000}
 """The time of a session changes as an agent learns, so times are means over the whole run."""
 PAIR = ("PBMRank-v0", "CartPole-v1")
 SIZES = (1, 64, 1024, 65536)
+CATALOGUES = {10: 20_000, 100: 5_000}
+"""The numbers of items with which shortcuts are measured, and of sessions."""
 SECONDS = 0.15
 """Of one measurement of steps."""
 
@@ -69,6 +76,35 @@ def agents_table(env_ids: Sequence[str], names: Sequence[str]) -> list[list[str]
     for name in names:
         compiled = [f"{best_times[env_id, name, 'compiled'] * 1e9:,.0f} ns" for env_id in env_ids]
         rows.append([name, *compiled, f"{best_times[env_ids[0], name, 'python'] * 1e6:.0f} µs"])
+    return rows
+
+
+def shortcut_times(shortcut: str, is_plain: bool) -> list[float]:
+    """Seconds of a session with each number of items, with or without a shortcut."""
+    name, module, function, plain = PLAIN[shortcut]
+    if is_plain:
+        setattr(module, function, plain)
+    times = []
+    for n_items, n_sessions in CATALOGUES.items():
+        attraction = np.random.default_rng(0).beta(1.0, 4.0, n_items)
+        env = ClickEnv(PositionBasedModel(attraction, [1.0, 0.7, 0.5, 0.4, 0.3]))
+        session_time(env, name, 1, "compiled")  # compiles
+        times.append(min(session_time(env, name, n_sessions, "compiled") for _ in range(5)))
+    return times
+
+
+def shortcuts_table() -> list[list[str]]:
+    """The table of the shortcuts: microseconds with and without each of them. Every measurement has
+    its own process, because compiled kernels keep the kernels that they call.
+    """
+    cases = [(shortcut, is_plain) for shortcut in PLAIN for is_plain in (False, True)]
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        times = [*pool.map(shortcut_times, *zip(*cases, strict=True))]
+    rows = [["remembered", "agent", *(f"{n:,} items" for n in CATALOGUES)]]
+    for shortcut, fast, plain in zip(PLAIN, times[::2], times[1::2], strict=True):
+        pairs = zip(fast, plain, strict=True)
+        cells = [f"{1e6 * fast:.2f} µs, else {1e6 * plain:.2f}" for fast, plain in pairs]
+        rows.append([shortcut, PLAIN[shortcut][0], *cells])
     return rows
 
 
@@ -121,6 +157,7 @@ def main() -> None:
     for rows in (
         agents_table(SAME_ITEMS, agents_that_observe()),
         agents_table(CONTEXTUAL, agents_that_observe("features")),
+        shortcuts_table(),
         steps_table(),
     ):
         print(*markdown_table(rows), "", sep="\n")
