@@ -11,18 +11,19 @@ from clickgym.agents import PBMUCB, EpsilonGreedy, Fixed, TopRank
 from tests.reference_agents import MODELS, as_plain, make
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    "agent",
+    ("agent_class", "arguments"),
     [
-        Fixed(4, 2, ranking=np.array([1, 2], np.int32)),
-        EpsilonGreedy(4, 2, epsilon=np.float32(0.5)),
-        PBMUCB(4, 2, examination=np.array([1, 0.5], np.float32), epsilon=np.float32(0.5)),
+        (Fixed, {"ranking": np.array([1, 2], np.int32)}),
+        (EpsilonGreedy, {"epsilon": np.float32(0.5)}),
+        (PBMUCB, {"examination": np.array([1, 0.5], np.float32), "epsilon": np.float32(0.5)}),
     ],
-    ids=lambda agent: repr(agent)[:40],
 )
-def test_numpy_arguments(agent, tmp_path):
+def test_numpy_arguments(agent_class, arguments, tmp_path):
+    agent = agent_class(4, 2, **arguments)
     agent.save(tmp_path / "agent.npz")
-    assert as_plain(type(agent).load(tmp_path / "agent.npz").state) == as_plain(agent.state)
+    assert as_plain(agent_class.load(tmp_path / "agent.npz").state) == as_plain(agent.state)
 
 
 def test_files_of_another_class_and_damaged_ones(tmp_path):

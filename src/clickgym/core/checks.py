@@ -205,6 +205,8 @@ def check_number(
         above, below: exclusive bounds of the number.
     """
     is_number = isinstance(value, float | np.floating) or is_integer(value)
+    if isinstance(value, np.generic):  # compared with it, `LARGEST` would overflow in float32
+        value = value.item()
     number = float(value) if is_number and abs(value) <= LARGEST else math.nan
     if least <= number <= most and above < number < below:
         return number
