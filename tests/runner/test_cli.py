@@ -144,7 +144,7 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     assert len(results.frame.filter(step=200)) == 2 * 3 * 2 * 2
     out, err = capsys.readouterr()
     assert {"200", "2"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
-    assert len(re.findall(r" ± .* [\d.]+ [nµ]s *$", out, flags=re.MULTILINE)) == 6
+    assert len(re.findall(r" ± .* [\d.,]+ [nµ]s *$", out, flags=re.MULTILINE)) == 6
     assert max(map(len, re.findall(r".+ [nµ]s", out))) <= 100
     assert "\x1b" not in out + err
     assert main(words.split()) == 0

@@ -256,7 +256,7 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     table = returned.table("Random")
     for row in table.iter_rows(named=True):
         regret, worst = regret_text(row["regret"], row["regret_ci95"]), f"{row['worst']:,.0f}"
-        cells = f"{row['reward']:.4f} +{row['ndcg']:.4f}"
+        cells = f"{row['reward']:.4f} +{regret_text(row['ndcg'], row['ndcg_ci95'])}"
         pattern = rf"{row['env']}\n(.+\n)*{row['agent']} +{regret} .+ {worst}.* {cells} "
         assert row["worst"] < 100 or re.search(pattern, out)
     summary = polars.read_csv(folder / "summary.csv")

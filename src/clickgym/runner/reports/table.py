@@ -110,7 +110,8 @@ def format_table(
     for row in table.to_dicts():
         texts = [row["agent"], regret_text(*regret_of_row(row, results.horizon))]
         texts += [text(row) or "–" for text in optional.values()]
-        texts += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
+        texts += [_mean_text(row["reward"])]
+        texts += [_mean_text(row[name], row[f"{name}_ci95"]) for name in metrics]
         texts += [duration(row["ns_per_session"])] * with_time
         environments.setdefault(env_titles[row["env"]], []).append(texts)
     *averaged, last_one = ["Reward", *filter(is_sum, metrics), *["time"] * with_time]
@@ -176,6 +177,13 @@ def regret_of_row(row: Row, horizon: int) -> tuple[float, float | None]:
         return row["regret"], row["regret_ci95"]
     half = row["reward_ci95"]
     return row["reward"] * horizon, None if half is None else half * horizon
+
+
+def _mean_text(mean: float | None, half: float | None = None) -> str:
+    """Format a mean per session, and the half-width of its interval if it is given."""
+    if mean is None:
+        return "–"
+    return f"{mean:.4f}" if half is None else regret_text(mean, half)
 
 
 def _half_text(row: Row) -> str:
