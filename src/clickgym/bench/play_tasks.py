@@ -26,8 +26,7 @@ from ..runner.make import (
 )
 from ..runner.meaning import meaning_of
 from ..runner.play.play_run import engine_of, run
-from ..runner.sweep import resumable
-from ..runner.workers import print_resumed, run_in_parallel
+from ..runner.workers import print_resumed, resumable, run_in_parallel
 from .result_files import read_results, write_results
 from .tasks import ScoredTask
 

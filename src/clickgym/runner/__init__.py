@@ -1,16 +1,16 @@
 """Single runs, sweeps over many agents and environments, their results, and the commands.
 
-A sweep uses these modules in turn:
+`sweep.sweep` uses these modules in turn:
 
 - ``make`` parses specs and labels, and creates the environments and agents that they name.
-- ``sweep`` tries every agent in every environment, and plays the missing runs in parallel
-  (``workers``).
+- ``plan`` says what the sweep is to play, and tries every agent in every environment.
+- ``store`` saves the configuration of a sweep and its finished runs in a folder; ``meaning``
+  records what each label stands for, so that two sweeps can be compared.
+- ``jobs`` plays the runs that the folder lacks, in parallel (``workers``).
 - ``play`` plays one run. ``play.play_run``, which contains `clickgym.run`, chooses one of the loops
   in ``play.compiled_loop`` and ``play.python_loop``. ``play.metrics`` defines additional metrics,
   ``play.loop`` defines the argument of every loop, and ``run_errors`` defines errors that say
   whether the agent or the environment failed.
-- ``store`` saves the configuration of a sweep and its finished runs in a folder; ``meaning``
-  records what each label stands for, so that two sweeps can be compared.
 - ``results`` stores the rows of sweeps and single runs, ``summaries`` computes the table of final
   results, and ``reports`` prints this table (on a ``console``) and draws the figure.
 

@@ -6,6 +6,7 @@ import copy
 import inspect
 import operator
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -314,6 +315,23 @@ def own_copies(maker: Any, arguments: Arguments) -> tuple[Any, Arguments, list[s
 
     copies = {name: own_copy(name, value) for name, value in arguments.items()}
     return own_copy(maker_name(maker), maker), copies, shared
+
+
+def warn_of_shared_arguments(resolved: Mapping[str, tuple[Any, Arguments]]) -> None:
+    """Warn if an argument of an agent or environment cannot be copied for each run.
+
+    Args:
+        resolved: agents and environments by label, as returned by `resolve_agent` and
+            `resolve_env`.
+    """
+    for label, (maker, arguments) in resolved.items():
+        *_, shared = own_copies(maker, arguments)
+        if shared:
+            warnings.warn(
+                f"{label}: all runs share {', '.join(shared)}, which cannot be copied; a run may "
+                "find what another run has changed there",
+                stacklevel=4,
+            )
 
 
 @contextmanager

@@ -166,6 +166,25 @@ def print_resumed(folder: object, progress: str) -> None:
     print_text(error_console(), f"clickgym: {progress} were in {folder} already")
 
 
+@contextmanager
+def resumable(out: object, progress_text: Callable[[], str]) -> Iterator[None]:
+    """Context manager that makes a KeyboardInterrupt say what is saved and how to resume.
+
+    Args:
+        out: the folder in which runs are saved; None if nothing is saved.
+        progress_text: a function that returns a text such as ``"3 of 24 runs"``.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out is None:
+            raise
+        message = (
+            f"stopped; {progress_text()} are saved in {out}: run the same command again to resume"
+        )
+        raise KeyboardInterrupt(message) from None
+
+
 def time_left(seconds: float) -> str:
     """Return a remaining time as text, in seconds, minutes or hours.
 

@@ -1,0 +1,185 @@
+"""Jobs of a sweep, which play its missing runs in parallel workers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Container, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from pickle import PicklingError
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents import FrozenPolicy
+from ..core.errors import WorkerError
+from ..envs import UserModel
+from .make import make_env, make_resolved_agent
+from .plan import Plan
+from .play.loop import OnChunk
+from .play.metrics import Metrics
+from .play.play_run import engine_of, play_run
+from .store import Config, FinishedRuns, RunKey, add_runs, new_file, run_seed
+from .workers import Progress, broken_pool_message, is_here, run_in_parallel, set_values
+
+
+def play_missing(
+    plans: Sequence[Plan],
+    config: Config,
+    finished_runs: FinishedRuns,
+    folder: Path | None,
+    n_jobs: int,
+    *,
+    progress: bool,
+) -> None:
+    """Play the runs of a sweep that are missing in ``finished_runs``, and add them to it.
+
+    Args:
+        plans: the plans that `make_plans` returned.
+        config: the configuration of the sweep.
+        finished_runs: the runs that are already finished, by key.
+        folder: the folder in which each finished run is saved; None to save nothing.
+        n_jobs: the number of workers; -1 means one worker per processor.
+        progress: whether the progress is shown.
+    """
+    file = None if folder is None else new_file(folder)
+    jobs = _missing_jobs(plans, finished_runs)
+    n_left = sum(len(numbers) for _, numbers in jobs)
+    n_runs = sum(plan.cell.runs for plan in plans)
+    with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
+        for workers in dict.fromkeys(plan.workers for plan, _ in jobs):
+            group = [job for job in jobs if job[0].workers == workers]
+            for runs in _play_jobs(group, config, workers, n_jobs, bar):
+                finished_runs.update(runs)
+                if file is not None:
+                    add_runs(file, runs)
+                bar.add_finished(len(runs))
+
+
+Job = tuple[Plan, Sequence[int]]
+"""The runs that a worker plays in one call: the plan of their cell, and the runs' numbers."""
+
+
+def _missing_jobs(plans: Sequence[Plan], finished_runs: Container[RunKey]) -> list[Job]:
+    """Return jobs for all runs that are not finished.
+
+    The pairs of an environment and an agent take turns. All kernels are therefore compiled at the
+    start, an agent that fails does so soon, and the time that the first jobs take says how long the
+    others will take.
+    """
+    jobs_of_pair: dict[tuple[str, str], list[Job]] = {}
+    for plan in plans:
+        env, instance, agent, runs, _ = plan.cell
+        missing = [run for run in range(runs) if (env, instance, agent, run) not in finished_runs]
+        for start in range(0, len(missing), plan.runs_per_call):
+            job = plan, missing[start : start + plan.runs_per_call]
+            jobs_of_pair.setdefault((env, agent), []).append(job)
+    turns = zip_longest(*jobs_of_pair.values())
+    return [job for turn in turns for job in turn if job is not None]
+
+
+def _play_jobs(
+    jobs: Sequence[Job],
+    config: Config,
+    workers: Literal["threads", "processes"],
+    n_jobs: int,
+    bar: Progress,
+) -> Iterator[FinishedRuns]:
+    """Play jobs in workers, yield the runs of each finished job, and report progress to ``bar``."""
+    stop = threading.Event()
+
+    def on_chunk(n_sessions: int) -> None:
+        if stop.is_set():
+            raise InterruptedError
+        bar.advance(n_sessions)
+
+    files = {name: value for meaning in config.code() for name, value in meaning.files.items()}
+    calls: list[Any]
+    try:
+        if is_here(workers, n_jobs):
+            calls = [(play_runs, *job, config, on_chunk) for job in jobs]
+            yield from run_in_parallel(calls, n_jobs, workers, files=files)
+        else:
+            user_classes = {
+                name: value
+                for name, value in UserModel.classes.items()
+                if not value.__module__.startswith("clickgym.")
+            }
+            with bar.counts(len(jobs)) as counts:
+                calls = [
+                    (play_runs_in_worker, *job, config, user_classes, counts[i : i + 1])
+                    for i, job in enumerate(jobs)
+                ]
+                yield from run_in_parallel(calls, n_jobs, workers, files=files)
+    except BrokenExecutor as error:
+        raise WorkerError(broken_pool_message(error)) from None
+    except PicklingError as error:
+        raise TypeError(
+            f"{broken_pool_message(error)}; define its class in a module that workers can "
+            "import, or pass n_jobs=1 to run in the current process"
+        ) from None
+    finally:
+        stop.set()
+
+
+def play_runs_in_worker(
+    plan: Plan,
+    numbers: Sequence[int],
+    config: Config,
+    users: Mapping[str, type[UserModel]],
+    count: NDArray[np.int64],
+) -> FinishedRuns:
+    """Play runs of a cell in a worker process, and return the runs by key.
+
+    Constants and class attributes are first set to the values that they have in the calling
+    process.
+
+    Args:
+        plan: the plan of the cell.
+        numbers: the numbers of the runs to play.
+        config: the configuration of the sweep.
+        users: the classes of users that are defined outside clickgym, keyed by name. Without
+            ``users``, the worker process would not know classes that a script or a notebook
+            defines.
+        count: ``(1,)`` array, shared with the caller, to which the number of played sessions is
+            added.
+    """
+
+    def on_chunk(n_sessions: int) -> None:
+        count[0] += n_sessions
+
+    UserModel.classes.update(users)
+    for meaning in config.code():
+        set_values(meaning.values)
+    return play_runs(plan, numbers, config, on_chunk)
+
+
+def play_runs(
+    plan: Plan, numbers: Sequence[int], config: Config, on_chunk: OnChunk | None = None
+) -> FinishedRuns:
+    """Play runs of a cell, and return the runs by key.
+
+    Args:
+        plan: the plan of the cell.
+        numbers: the numbers of the runs to play.
+        config: the configuration of the sweep.
+        on_chunk: a function that is called from time to time with the number of sessions since its
+            last call; by default, none.
+    """
+    env = make_env(plan.env, plan.instance, copies_arguments=True)
+    steps = np.array(config.checkpoints)
+    env_label, instance, agent_label = plan.cell[:3]
+    runs = FinishedRuns()
+    for number in numbers:
+        seed = run_seed(config.seed, instance, number, plan.n_queries)
+        agent = make_resolved_agent(plan.agent, env, config.horizon, seed, copies_arguments=True)
+        if plan.engine == FrozenPolicy.engine:
+            engine_of(agent, env)  # tells the agent the space of observations, which it flattens
+        result = play_run(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
+        runs[env_label, instance, agent_label, number] = replace(
+            result, env=env_label, instance=instance, agent=agent_label, seed=seed
+        )
+    return runs

@@ -1,0 +1,192 @@
+"""Plans of a sweep: the runs that it is to play, and what each of its labels stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, Literal, NamedTuple
+
+from ..agents.agent import UnsuitedError
+from ..core.modules import module_of
+from ..envs import ClickEnv
+from ..envs.any_env import sizes_of, user_model_of
+from .make import (
+    AgentLike,
+    EnvLike,
+    ResolvedAgent,
+    ResolvedEnv,
+    all_instances,
+    make_env,
+    make_resolved_agent,
+    resolve_agent,
+    resolve_env,
+    warn_of_shared_arguments,
+)
+from .meaning import meaning_of
+from .play.metrics import Metrics, is_own
+from .play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
+from .store import Cell, Config, versions
+
+SESSIONS_PER_CALL = 20_000
+"""The approximate number of sessions that a worker plays in one call, if the runs are short and
+compiled.
+"""
+
+
+class Plan(NamedTuple):
+    """A plan that says how the runs of a cell are played.
+
+    Attributes:
+        cell: the cell, with its labels and its number of runs.
+        env: the environment, as returned by `resolve_env`.
+        agent: the agent, as returned by `resolve_agent`.
+        instance: the instance for ``gym.make``; None for the environment's default instance.
+        engine: the name of the engine, as returned by `engine_of`.
+        n_queries: the number of queries in the instance; each run plays one of them.
+        runs_per_call: the number of runs that a worker plays in one call.
+    """
+
+    cell: Cell
+    env: ResolvedEnv
+    agent: ResolvedAgent
+    instance: Any
+    engine: str
+    n_queries: int
+    runs_per_call: int
+
+    @property
+    def workers(self) -> Literal["threads", "processes"]:
+        """The kind of workers: threads for compiled runs, which release the GIL; else processes."""
+        return "threads" if self.engine == "compiled" else "processes"
+
+
+def make_plans(
+    envs: Mapping[str, EnvLike],
+    agents: Mapping[str, AgentLike],
+    instances: Any,
+    horizon: int,
+    runs: int,
+    metrics: Sequence[str],
+    engine: Engine,
+) -> list[Plan]:
+    """Plan the runs of a sweep, and try every agent in every environment, so that errors are raised
+    before the first run.
+
+    Args:
+        envs: the environments by label.
+        agents: the agents by label.
+        instances, horizon, runs, metrics, engine: the arguments of `sweep`.
+
+    Raises:
+        ValueError: two instances have the same name, or an argument is invalid.
+        UnsuitedError: some agents do not suit the environments; the message names all of them.
+    """
+    resolved_envs = {label: resolve_env(env) for label, env in envs.items()}
+    resolved_agents = {label: resolve_agent(agent) for label, agent in agents.items()}
+    warn_of_shared_arguments(resolved_envs | resolved_agents)
+    plans: list[Plan] = []
+    pairs = set[tuple[str, str]]()
+    errors: dict[str, UnsuitedError] = {}
+    for (env_label, resolved_env), instance in product(
+        resolved_envs.items(), all_instances(instances)
+    ):
+        env = make_env(resolved_env, instance, copies_arguments=True)
+        sizes_of(env)  # an error here comes from the environment, not from an agent
+        Metrics(metrics).check_env(env.unwrapped)
+        check_wrappers(env, env_label)
+        check_episode(env, horizon, env_label)
+        pair = env_label, getattr(env.unwrapped, "instance", "custom")
+        if pair in pairs:
+            raise ValueError("two instances have the same name; give each instance its own name")
+        pairs.add(pair)
+        model = user_model_of(env)
+        n_queries = model.n_queries if model else 1
+        changes = tuple(model.starts[1:]) if model else ()
+        for label, resolved_agent in resolved_agents.items():
+            try:
+                engine_name = _engine_of(resolved_agent, env, label, horizon, metrics, engine)
+            except UnsuitedError as error:
+                errors.setdefault(label, error)
+                continue
+            # Runs can share an environment if a reset with a seed restarts its users.
+            starts_anew = engine_name == "compiled" and type(env.unwrapped) is ClickEnv
+            runs_per_call = max(SESSIONS_PER_CALL // horizon, 1) if starts_anew else 1
+            cell = Cell(*pair, label, runs, changes)
+            plans.append(
+                Plan(
+                    cell,
+                    resolved_env,
+                    resolved_agent,
+                    instance,
+                    engine_name,
+                    n_queries,
+                    runs_per_call,
+                )
+            )
+    if errors:
+        raise UnsuitedError.of_all(errors)
+    return plans
+
+
+def _engine_of(
+    resolved_agent: ResolvedAgent,
+    env: Any,
+    label: str,
+    horizon: int,
+    metrics: Sequence[str],
+    engine: Engine,
+) -> str:
+    """Return the engine that runs an agent in an environment. Errors name the agent's label."""
+    try:
+        agent = make_resolved_agent(resolved_agent, env, horizon, 0, copies_arguments=True)
+        engine_name = engine_of(agent, env, engine)
+        Metrics(metrics).check_agent(agent)
+    except ValueError as error:
+        if type(error) is not ValueError or label in str(error):
+            raise
+        raise ValueError(f"{label}: {error}") from error
+    warn_of_features(agent, env)
+    return engine_name
+
+
+def config_of(
+    plans: Sequence[Plan],
+    envs: Mapping[str, EnvLike],
+    agents: Mapping[str, AgentLike],
+    *,
+    horizon: int,
+    checkpoints: list[int],
+    metrics: Sequence[str],
+    seed: int,
+) -> Config:
+    """Return the configuration of a sweep, with the meanings of all labels.
+
+    Args:
+        plans: the plans that `make_plans` returned.
+        envs: the environments by label.
+        agents: the agents by label.
+        horizon, checkpoints, metrics, seed: as in `Config`.
+    """
+    env_of = {plan.cell.env: plan.env for plan in plans}
+    agent_of = {plan.cell.agent: plan.agent for plan in plans}
+    instance_of = {  # the default instance of an environment stands for its own name
+        plan.cell.instance: plan.cell.instance if plan.instance is None else plan.instance
+        for plan in plans
+    }
+    packages = [name for maker, _ in agent_of.values() for name in getattr(maker, "packages", ())]
+    return Config(
+        versions=versions(packages),
+        horizon=horizon,
+        checkpoints=checkpoints,
+        metrics=[*metrics],
+        own_metrics={
+            name: meaning_of(name, module_of("metric", name)) for name in metrics if is_own(name)
+        },
+        seed=seed,
+        envs={label: meaning_of(env, env_of[label]) for label, env in envs.items()},
+        instances={
+            label: meaning_of(instance, instance) for label, instance in instance_of.items()
+        },
+        agents={label: meaning_of(agent, agent_of[label]) for label, agent in agents.items()},
+        cells=[plan.cell for plan in plans],
+    )
