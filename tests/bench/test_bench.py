@@ -149,10 +149,19 @@ def test_examination_is_the_mean_over_random_lists():
         assert examination(env).tolist() == examination(env).tolist()
 
 
-def test_an_agent_keeps_the_examination_that_it_is_given():
-    env, mine = gym.make("PBMRank-v0"), [1.0, 0.4, 0.3, 0.2, 0.1]
+class Notes(Plain):
+    def __init__(self, n_items, n_positions, notes, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+        notes.append(seed)
+
+
+def test_an_agent_keeps_the_arguments_that_it_is_given():
+    """As in a sweep, each run begins with the arguments as they were passed."""
+    env, mine, notes = gym.make("PBMRank-v0"), [1.0, 0.4, 0.3, 0.2, 0.1], []
     agent = make_informed_agent((PBMUCB, {"examination": mine}), env, 100, 0)
     assert agent.hyperparameters["examination"].tolist() == mine
+    make_informed_agent((Notes, {"notes": notes}), env, 100, 0)
+    assert not notes
 
 
 # ------------------------------------------------------------------------------------------- scores

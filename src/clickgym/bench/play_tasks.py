@@ -19,10 +19,12 @@ from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
 from ..runner.make import (
     AgentLike,
-    make_agent,
+    make_resolved_agent,
+    maker_name,
     observed_sizes,
     requirements,
     resolve_agent,
+    warn_of_shared_arguments,
 )
 from ..runner.meaning import meaning_of
 from ..runner.play.play_run import engine_of, run
@@ -37,15 +39,17 @@ RANDOM_LISTS = 200
 
 
 def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
-    """Make an agent for an environment. If the agent requires examination probabilities and its
-    arguments contain none, the agent gets the probabilities that `examination` returns.
-    Environments whose items or users' states change between sessions have no such probabilities.
+    """Make an agent for an environment, with its own copies of the arguments, as in a sweep.
+
+    If the agent requires examination probabilities and its arguments contain none, the agent gets
+    the probabilities that `examination` returns. Environments whose items or users' states change
+    between sessions have no such probabilities.
     """
-    knowledge, (maker, arguments) = {}, resolve_agent(agent)
+    maker, arguments = resolve_agent(agent)
     has_epochs = hasattr(getattr(env.unwrapped, "model", None), "epochs")
     if has_epochs and "examination" in requirements(maker) and "examination" not in arguments:
-        knowledge["examination"] = examination(env)
-    return make_agent(agent, env, horizon=horizon, seed=seed, **knowledge)
+        arguments = {**arguments, "examination": examination(env)}
+    return make_resolved_agent((maker, arguments), env, horizon, seed, copies_arguments=True)
 
 
 def examination(env: gym.Env) -> NDArray[np.float64]:
@@ -113,6 +117,7 @@ def play_tasks(
         ``seconds``.
     """
     resolved = resolve_agent(agent)
+    warn_of_shared_arguments({maker_name(resolved[0]): resolved})
     make_folder(out)
     files = [out / f"{task.name}.parquet" for task in tasks]
     if n_saved := sum(file.exists() for file in files):
