@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_kind, check_labels
+from ..core.checks import check_kind, check_labels
 from .estimation.counting import unique_rows
 from .estimation.em import fit_quietly
-from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.estimator import MODEL_ESTIMATORS, Estimator, check_models_to_fit
 from .fitting import cautions
 from .log import ClickLog
 
@@ -112,8 +112,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     """
     check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
     models = check_labels("models", models)
-    for name in models or ("",):
-        check_choice("model", name, MODEL_ESTIMATORS)
+    check_models_to_fit(models or ("",))
     first, index, counts = unique_rows(np.column_stack([log.queries, log.items]))
     rounds = _rounds(log.queries[first], counts)
     n_lists = int((rounds >= 0).sum())

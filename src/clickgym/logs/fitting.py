@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from ..core.checks import (
-    check_choice,
     check_count,
     check_kind,
     check_labels,
@@ -27,7 +26,7 @@ from ..core.checks import (
 from ..core.statistics import half_width
 from ..envs import ClickModel, Instance
 from .estimation.counting import by_query
-from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.estimator import MODEL_ESTIMATORS, Estimator, check_models_to_fit
 from .log import ClickLog, frequent_queries
 
 LEAST_SHARE = 0.01
@@ -157,8 +156,7 @@ def fit_models(
         True
     """
     check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
-    for name in check_labels("models", models):
-        check_choice("model", name, MODEL_ESTIMATORS)
+    check_models_to_fit(check_labels("models", models))
     check_number("test_share", test_share, 0, below=1)
     if not len(log):
         raise ValueError("the log has no sessions")

@@ -5,16 +5,16 @@ scores.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import check_kind, check_labels, check_number, value_error
+from ...core.checks import check_choice, check_kind, check_labels, check_number, value_error
 from ...core.kernels import entry, kernel
-from ...envs import ClickModel
+from ...envs import CLICK_MODELS, ClickModel
 from ..log import ClickLog
 from .counting import by_query, list_length
 from .priors import UNIFORM, Prior
@@ -28,6 +28,20 @@ MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 """The estimator classes, by the short names of their click models. Every subclass of `Estimator`
 that sets ``model_class`` is registered automatically.
 """
+
+
+def check_models_to_fit(names: Sequence[str]) -> None:
+    """Check that each name is the short name of a click model that has an estimator; raise a
+    ValueError for any other name.
+    """
+    for name in names:
+        if name in CLICK_MODELS and name not in MODEL_ESTIMATORS:
+            raise ValueError(
+                f"the click model {name!r} has no estimator, so it cannot be fitted; choose from "
+                f"{', '.join(MODEL_ESTIMATORS)}, or write an estimator, as "
+                "docs/own_click_model.md describes"
+            )
+        check_choice("model", name, MODEL_ESTIMATORS)
 
 
 class Estimator(ABC):
