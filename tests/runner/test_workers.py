@@ -78,9 +78,9 @@ def test_sessions_in_another_process_count_before_the_run_ends(write, monkeypatc
 
 def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
     """The first line comes after ten seconds, even within a run, then one line per minute. The time
-    left is told once a twentieth of the sessions is played. It leaves out the three seconds before
-    the first session, and a compilation of 50 seconds with the sessions played meanwhile. Two of
-    the ten runs had been finished before.
+    left is told once both pairs have finished a run. It leaves out the three seconds before the
+    first session, and a compilation of 50 seconds with the sessions played meanwhile. Two of the
+    ten runs had been finished before. Of the two workers, one has nothing to do at the end.
     """
     now, listeners = 0.0, []
 
@@ -91,7 +91,9 @@ def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
 
     monkeypatch.setattr("clickgym.runner.workers.compiling", compiling)
     monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: now)
-    with Progress(True, n_runs=10, n_finished=2, horizon=100) as progress:
+    first, second = pairs = [("PBMRank-v0", "Random"), ("PBMRank-v0", "TopRank")]
+    with Progress(True, n_runs=10, n_finished=2, horizon=100, pairs=pairs) as progress:
+        progress.begin(n_workers=2)
         now = 3.0
         progress.advance(20)
         now = 12.0
@@ -104,16 +106,22 @@ def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
         progress.advance(10)
         count_compilation(False)
         now = 82.0
-        progress.advance(130)  # two runs, one of which was begun before
-        progress.add_finished(2)
-        now = 142.0
-        progress.advance(540)
-        progress.add_finished(5)
+        progress.advance(230)
+        progress.add_finished(1, first)
+        progress.add_finished(1, second)
+        now = 132.0
+        progress.advance(100)
+        now = 190.0
+        progress.advance(340)
+        progress.add_finished(5, second)
+        now = 192.0
+        progress.advance(10)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "clickgym: 2 of 10 runs, 24 % of the sessions",
-        "clickgym: 2 of 10 runs, 27 % of the sessions, about 6 min left",
-        "clickgym: 4 of 10 runs, 94 % of the sessions, about 8 s left",
+        "clickgym: 2 of 10 runs, 27 % of the sessions",
+        "clickgym: 4 of 10 runs, 60 % of the sessions, about 85 s left",
+        "clickgym: 9 of 10 runs, 95 % of the sessions, about 19 s left",
     ]
 
 

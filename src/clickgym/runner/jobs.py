@@ -23,7 +23,14 @@ from .play.loop import OnChunk
 from .play.metrics import Metrics
 from .play.play_run import engine_of, play_run
 from .store import Config, FinishedRuns, RunKey, add_runs, new_file, run_seed
-from .workers import Progress, broken_pool_message, is_here, run_in_parallel, set_values
+from .workers import (
+    Progress,
+    broken_pool_message,
+    count_workers,
+    is_here,
+    run_in_parallel,
+    set_values,
+)
 
 
 def play_missing(
@@ -49,16 +56,25 @@ def play_missing(
     jobs = _missing_jobs(plans, finished_runs)
     n_left = sum(len(numbers) for _, numbers in jobs)
     n_runs = sum(plan.cell.runs for plan in plans)
-    with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
-        for workers in dict.fromkeys(plan.workers for plan, _ in jobs):
+    pairs = {(plan.cell.env, plan.cell.agent) for plan, _ in jobs}
+    with Progress(progress, n_runs, n_runs - n_left, config.horizon, pairs) as bar:
+        for workers in KINDS_OF_WORKERS:
             group = [job for job in jobs if job[0].workers == workers]
+            if not group:
+                continue
+            bar.begin(count_workers(n_jobs, len(group)))
             for runs in _play_jobs(group, config, workers, n_jobs, bar):
                 finished_runs.update(runs)
                 if file is not None:
                     add_runs(file, runs)
-                bar.add_finished(len(runs))
+                (env, _, agent, _), *_ = runs
+                bar.add_finished(len(runs), (env, agent))
 
 
+KINDS_OF_WORKERS: tuple[Literal["threads", "processes"], ...] = ("threads", "processes")
+"""The kinds of workers in the order in which they play. Processes come last because they play most
+slowly, and the time left is known only while the last kind plays.
+"""
 Job = tuple[Plan, Sequence[int]]
 """The runs that a worker plays in one call: the plan of their cell, and the runs' numbers."""
 

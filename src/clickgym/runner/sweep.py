@@ -82,8 +82,8 @@ def sweep(
         engine: ``"compiled"``, ``"python"``, or ``"auto"``, which uses the compiled engine if
             possible.
         progress: whether the progress of the sweep is shown on stderr: as a bar in a terminal, and
-            elsewhere as a line after ten seconds and then one line a minute. Once a twentieth of
-            the sessions is played, the time left is shown, too.
+            elsewhere as a line after ten seconds and then one line a minute. The time left is
+            shown, too, once each agent has finished a run in each environment.
         overwrite: whether the runs that are already in the folder are deleted first.
 
     Returns:

@@ -88,6 +88,11 @@ def is_here(prefer: str, n_jobs: int) -> bool:
     return bool(getattr(backend, "supports_sharedmem", False))
 
 
+def count_workers(n_jobs: int, n_calls: int) -> int:
+    """Return how many workers `run_in_parallel` uses at most for a number of calls."""
+    return int(min(joblib.effective_n_jobs(n_jobs), n_calls))
+
+
 def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
     """Explain in one line why a pool of worker processes broke: because a process died, or because
     a process could not load an object that was sent to it.
@@ -156,9 +161,9 @@ FIRST_LINE, LINE_EVERY = 10.0, 60.0
 LOOK_EVERY = 0.5
 """Seconds between two readings of the session counters of worker processes."""
 LEAST_SHARE = 0.05
-"""The share of the sessions to be played from which the time left is estimated. Fewer may be those
-of only some agents, whose speed says little about that of the others.
-"""
+"""The share of the sessions to be played from which the time left is estimated."""
+Pair = tuple[str, str]
+"""The labels of an environment and an agent. The speed of one pair says little about others."""
 
 
 def print_resumed(folder: object, progress: str) -> None:
@@ -189,11 +194,11 @@ def time_left(seconds: float) -> str:
     """Return a remaining time as text, in seconds, minutes or hours.
 
     Example:
-        >>> time_left(70.2), time_left(1000), time_left(9000)
-        ('about 70 s left', 'about 17 min left', 'about 2.5 h left')
+        >>> time_left(0.2), time_left(70.2), time_left(1000), time_left(9000)
+        ('about 1 s left', 'about 70 s left', 'about 17 min left', 'about 2.5 h left')
     """
     if seconds < 90:
-        return f"about {seconds:.0f} s left"
+        return f"about {max(seconds, 1):.0f} s left"
     minutes = seconds / 60
     return f"about {minutes:.0f} min left" if minutes < 90 else f"about {minutes / 60:.1f} h left"
 
@@ -203,20 +208,24 @@ class Progress:
     text elsewhere.
 
     The first line appears after ten seconds, and then one line a minute. The time left is estimated
-    from the average time of the sessions so far. It leaves out what says nothing about the other
-    sessions: the time before the first session, and the time in which this process compiles
-    kernels, with the sessions that other threads play in that time. No time is shown before the
-    estimate rests on `LEAST_SHARE` of the sessions. Sessions of unfinished runs count, too, except
-    on other machines, which report only finished runs.
+    from the average time of the sessions since `begin`. It leaves out what says nothing about the
+    other sessions: the time before the first session, and the time in which this process compiles
+    kernels, with the sessions that other threads play in that time. No time is shown before each
+    pair has finished a run (unless there is only one), and before the estimate rests on
+    `LEAST_SHARE` of the sessions. Sessions of unfinished runs count, too, except on other machines,
+    which report only finished runs.
 
     Args:
         is_shown: whether the progress is shown.
         n_runs: the number of runs in the sweep.
         n_finished: the number of runs that are already finished.
         horizon: T, the number of sessions in each run.
+        pairs: the pairs that have runs to be played.
     """
 
-    def __init__(self, is_shown: bool, n_runs: int, n_finished: int, horizon: int) -> None:
+    def __init__(
+        self, is_shown: bool, n_runs: int, n_finished: int, horizon: int, pairs: Iterable[Pair]
+    ) -> None:
         console = Console(stderr=True)
         self._bar = rich.progress.Progress(
             "{task.description}",
@@ -234,6 +243,11 @@ class Progress:
         )
         self._compiling = compiling(self._count_compilations)
         self._n_compiling = 0
+        self._pending = {*pairs}
+        """The pairs that have not finished a run."""
+        if len(self._pending) == 1:
+            self._pending.clear()
+        self._n_workers = 1
         self._measured: tuple[float, int] = 0.0, 0
         """The seconds and the number of sessions from which the time left is estimated."""
         self._last: tuple[float, int] | None = None
@@ -253,6 +267,14 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         self._compiling.__exit__(None, None, None)
         self._bar.stop()
+
+    def begin(self, n_workers: int) -> None:
+        """Measure the time anew, because the next sessions are played by a number of workers of
+        another kind.
+        """
+        with self._lock:
+            self._n_workers, self._n_before = n_workers, self._n_played
+            self._measured, self._last = (0.0, 0), None
 
     def advance(self, n_sessions: int) -> None:
         """Add ``n_sessions`` to the number of sessions played, which may be in unfinished runs."""
@@ -290,9 +312,10 @@ class Progress:
                 watcher.join()
             show()
 
-    def add_finished(self, n_runs: int) -> None:
-        """Add ``n_runs`` to the number of finished runs."""
+    def add_finished(self, n_runs: int, pair: Pair) -> None:
+        """Add ``n_runs`` to the number of finished runs. All of them are runs of one pair."""
         self._n_finished += n_runs
+        self._pending.discard(pair)
         self._describe()
         self._show()
 
@@ -315,15 +338,24 @@ class Progress:
     def _n_played(self) -> int:
         return int(self._bar.tasks[0].completed)
 
+    def _n_left(self) -> float:
+        """Return how many sessions all workers together could play in the time that is left. These
+        are more than the sessions left if some workers have no run to play at the end.
+        """
+        n_left, n_runs = self._n_sessions - self._n_played, self._n_runs - self._n_finished
+        if n_runs > self._n_workers:  # the last run has not begun
+            return max(n_left, self._n_workers * self._horizon)
+        return n_left * self._n_workers / max(n_runs, 1)
+
     def _show(self) -> None:
         """Update the estimate, and show it in the bar or, when it is time, in a line."""
         with self._lock:
             self._measure()
             (seconds, n_sessions), n_played = self._measured, self._n_played
-            is_known = n_sessions >= max(LEAST_SHARE * (self._n_sessions - self._n_before), 1)
+            least = max(LEAST_SHARE * (self._n_sessions - self._n_before), 1)
             left = ""
-            if is_known:
-                left = time_left(seconds / n_sessions * (self._n_sessions - n_played))
+            if n_sessions >= least and not self._pending:
+                left = time_left(seconds / n_sessions * self._n_left())
             self._bar.update(self._task, left=left)
             is_due = time.monotonic() >= self._next_line_at
             if not (self._is_printed and is_due and self._n_before < n_played < self._n_sessions):
