@@ -102,7 +102,8 @@ def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
         return (
             f"a worker process died{f' ({match[0]})' if match else ''}: either memory ran out "
             "(use fewer workers, such as n_jobs=2), or a kernel wrote outside its arrays (find the "
-            "kernel with clickgym.check_agent or clickgym.check_click_model)"
+            "kernel with clickgym.check_agent or clickgym.check_click_model), or the process could "
+            "not start (its error is shown above)"
         )
     lines = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
     return f"a worker process could not load an object that was sent to it: {lines[-1].strip()}"
