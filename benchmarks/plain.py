@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from clickgym.agents.cascade import kl_ucb
-from clickgym.agents.cascade.kl_indices import solve_index
+from clickgym.agents import kl_ucb_kernels
+from clickgym.agents.kl_indices import solve_index
 from clickgym.agents.position_based import grab, thompson_sampling
 from clickgym.agents.position_based.assignment import ROUNDING, margin
 from clickgym.agents.position_based.attraction_posterior import draw_posterior
@@ -62,7 +62,7 @@ def compute_relation(state):
 PLAIN: dict[str, tuple[str, Any, str, Any]] = {
     "indices near the last ones": (
         "CascadeKLUCB",
-        kl_ucb,
+        kl_ucb_kernels,
         "sort_by_kl_index",
         sort_by_solved_index,
     ),

@@ -38,6 +38,7 @@ def modules():
 
 
 FILES = dict(modules())
+FOLDERS = {module for module, file in FILES.items() if file.name == "__init__.py"}
 
 
 @cache
@@ -76,8 +77,16 @@ def room_of(module):
     return room if room in ROOMS else ""
 
 
+def family_of(module):
+    """The folder of a module in ``agents``, or the empty string if it has none."""
+    folder = ".".join(module.split(".")[:3])
+    return folder if folder.startswith("clickgym.agents.") and folder in FOLDERS else ""
+
+
 def test_imports_point_one_way():
-    """The folders of the library import only from those to their left."""
+    """The folders of the library import only from those to their left, and a folder of agents
+    imports from no other folder of agents: what agents share is beside these folders.
+    """
     for module, targets in import_graph().items():
         for target in targets:
             right, left = room_of(module), room_of(target)
@@ -85,11 +94,13 @@ def test_imports_point_one_way():
             if (right, left) == ("agents", "envs"):
                 shared = target.removeprefix("clickgym.envs.").startswith(SHARED_ENVS)
                 assert shared, f"{module} imports {target}"
+            if family_of(module):
+                assert family_of(target) in ("", family_of(module)), f"{module} imports {target}"
 
 
 def test_imports_form_no_circle():
     """In each folder, the modules and folders do not import each other in a circle."""
-    for folder in [module for module, file in FILES.items() if file.name == "__init__.py"]:
+    for folder in FOLDERS:
         graph = {}
         for module, targets in import_graph().items():
             part, parts = part_of(folder, module), {part_of(folder, other) for other in targets}

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import rl_page
 from matplotlib.figure import Figure
-from pages import agents_table, model_sections, models_table
+from pages import agents_table, deviations, model_sections, models_table
 from replay import replayed_with
 
 from clickgym.agents import AGENTS
@@ -67,7 +67,10 @@ def pages() -> dict[Path, str]:
         PAPERS / "results" / f"{name}.md": text for name, text in study_pages(has_picture=False)
     }
     parts_of_pages = {
-        "agents": {"agents": _table(["agent", "paper", "made for", "requires"], *agents_table())},
+        "agents": {
+            "deviations": f"```text\n{deviations('TopRank')}\n```",
+            "agents": _table(["agent", "paper", "made for", "requires"], *agents_table()),
+        },
         "environments": {
             "models": _table(
                 ["id", "users", "source", "random lists", "best list"], *models_table()

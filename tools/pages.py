@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.agents import AGENTS, Learner
-from clickgym.agents.published import FAMILIES
+from clickgym.agents.published import FAMILIES, MADE_FOR
 from clickgym.bench.result_files import read_results
 from clickgym.core.text import markdown_table
 from clickgym.envs import ENVIRONMENTS, UserModel
+from clickgym.runner.commands.show import text_of
 from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +35,7 @@ def home(name: str) -> str:
         return "CascadeMDPRank-v0"
     model = agent.made_for_models[0] if agent.made_for_models else "PBM"
     learns_features = issubclass(agent, Learner) or "features" in agent.observes
-    is_for_change = agent in FAMILIES["changing users"]
+    is_for_change = agent in FAMILIES["nonstationary"]
     kind = "Contextual" if learns_features else "NonStationary" if is_for_change else ""
     return f"{kind}{model}Rank-v0"
 
@@ -81,12 +82,18 @@ def agents_table() -> list[list[str]]:
     """Return the rows of the table in docs/agents.md."""
     rows = []
     for family, members in FAMILIES.items():
-        rows.append([f"**{family}**", "", "", ""])
+        rows.append([f"**{MADE_FOR[family]}**", "", "", ""])
         for agent in members:
             name = f"[`{agent.__name__}`](../{code_of(agent)})"
             requires = ", ".join(agent.requires) or "–"
             rows.append([name, agent.paper, agent.click_models, requires])
     return rows
+
+
+def deviations(name: str) -> str:
+    """Return the deviations from the paper, as ``clickgym show`` prints them."""
+    heading = r"^Deviations from the paper:\n.*?(?=\n\n)"
+    return re.search(heading, text_of(name), re.MULTILINE | re.DOTALL)[0]
 
 
 # ------------------------------------------------------------ tables of click models

@@ -1,11 +1,9 @@
 """Agents: base classes for your own algorithms, and the published algorithms. Click models are in
 `clickgym.envs`.
 
-The folders say for which users an algorithm was made: users who read from the top (`cascade`), who
-look less at lower positions (`position_based`), who are of unknown kind (`several_click_models`),
-who change (`nonstationary`), who see items with features (`contextual`), or who have a memory
-(`memory`). The folder `rl` contains what needs PyTorch. The modules beside the folders contain what
-agents share, and the simple algorithms for comparison (`baselines`).
+Each folder contains a family of algorithms; ``MADE_FOR`` in `published` says for which users they
+were made. The folder `rl` also contains what else needs PyTorch. The modules beside the folders
+contain what families share, and the simple algorithms for comparison (`baselines`).
 """
 
 from importlib import import_module

@@ -1,12 +1,15 @@
-"""The list of published agents, by family. All tables and all tests that cover every agent read
-this list. ``__all__`` repeats the names, because type checkers read it without running the module.
+"""The published agents. All tables and all tests that cover every agent read this module.
+
+An agent's family is the folder of its module. To add an agent to a family, import it here and add
+its name to ``__all__``.
 """
 
 from .agent import Agent
 from .baselines import EpsilonGreedy, Fixed, Oracle, Random
-from .cascade.cascade import CascadeTS, CascadeUCB1
 from .cascade.kl_ucb import DCMKLUCB, CascadeKLUCB
-from .cascade.variance import CascadeUCBV
+from .cascade.thompson_sampling import CascadeTS
+from .cascade.ucb1 import CascadeUCB1
+from .cascade.ucb_v import CascadeUCBV
 from .contextual.dbgd import DBGD
 from .contextual.linear import C2UCB, CMLinUCB, DCMLinUCB, LinearTS, PBMLinUCB, UBMLinUCB
 from .contextual.pdgd import PDGD
@@ -28,74 +31,75 @@ from .several_click_models.ranked_bandits import RankedExp3, RankedKLUCB
 from .several_click_models.top_rank import TopRank
 from .several_click_models.uni_rank import UniRank
 
-__all__ = [
-    "A2C",
-    "BCMPTS",
-    "C2UCB",
-    "DBGD",
+__all__ = [  # noqa: RUF022 (the order of all tables; a literal, because type checkers read it)
+    "CascadeUCB1",
+    "CascadeKLUCB",
+    "CascadeUCBV",
+    "CascadeTS",
     "DCMKLUCB",
-    "DQN",
-    "GRAB",
-    "PBMHB",
+    "PBMUCB",
     "PBMPIE",
     "PBMTS",
-    "PBMUCB",
-    "PDGD",
-    "PPO",
-    "SAC",
-    "BatchRank",
-    "BubbleRank",
-    "CMLinUCB",
-    "CascadeDUCB",
-    "CascadeKLUCB",
-    "CascadeSWUCB",
-    "CascadeTS",
-    "CascadeUCB1",
-    "CascadeUCBV",
-    "CascadeVI",
-    "DCMLinUCB",
-    "EpsilonGreedy",
-    "Fixed",
-    "GLRCascadeKLUCB",
-    "LinearTS",
-    "MixTS",
-    "NeuralGreedy",
-    "Oracle",
-    "PBMLinUCB",
-    "Random",
+    "BCMPTS",
+    "PBMHB",
+    "GRAB",
     "RankedExp3",
     "RankedKLUCB",
-    "SlateQ",
+    "BatchRank",
     "TopRank",
-    "UBMLinUCB",
+    "BubbleRank",
     "UniRank",
+    "MixTS",
+    "CascadeDUCB",
+    "CascadeSWUCB",
+    "GLRCascadeKLUCB",
+    "LinearTS",
+    "C2UCB",
+    "CMLinUCB",
+    "DCMLinUCB",
+    "PBMLinUCB",
+    "UBMLinUCB",
+    "DBGD",
+    "PDGD",
+    "CascadeVI",
+    "SlateQ",
+    "NeuralGreedy",
+    "PPO",
+    "A2C",
+    "DQN",
+    "SAC",
+    "Random",
+    "EpsilonGreedy",
+    "Fixed",
+    "Oracle",
 ]
 
-FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
-    "baselines": (Fixed, Random, Oracle, EpsilonGreedy),
-    "cascade bandits": (CascadeUCB1, CascadeUCBV, CascadeKLUCB, CascadeTS, DCMKLUCB),
-    "several click models": (RankedExp3, RankedKLUCB, BatchRank, TopRank, UniRank),
-    "safe exploration": (BubbleRank,),
-    "changing users": (CascadeDUCB, CascadeSWUCB, GLRCascadeKLUCB),
-    "position-based bandits": (PBMUCB, PBMPIE, PBMTS, BCMPTS, PBMHB, GRAB),
-    "our own": (MixTS,),
-    "items with features": (
-        UBMLinUCB,
-        C2UCB,
-        CMLinUCB,
-        DCMLinUCB,
-        PBMLinUCB,
-        LinearTS,
-        DBGD,
-        PDGD,
-        NeuralGreedy,
-    ),
-    "users with memory": (CascadeVI, SlateQ),
-    "reinforcement learning": (PPO, A2C, DQN, SAC),
+MADE_FOR = {
+    "cascade": "users who read from the top",
+    "position_based": "users who look less at lower positions",
+    "several_click_models": "users of unknown kind",
+    "nonstationary": "users who change",
+    "contextual": "items with features",
+    "memory": "users with a memory",
+    "rl": "deep learning",
+    "baselines": "comparison",
 }
-"""The published agents by family, in the order of all tables. The other columns of the tables come
-from the attributes of each class: ``paper``, ``bibtex_keys``, ``click_models``, ``observes`` and
-``requires``.
+"""For each family, in the order of all tables, the users for whom its agents were made, or what the
+agents are for. A family is a folder, or the module of the simple agents for comparison.
+"""
+
+
+def _family_of(agent: type) -> str:
+    return agent.__module__.split(".")[2]  # after "clickgym.agents"
+
+
+_PUBLISHED = [globals()[name] for name in __all__]
+FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
+    family: tuple(agent for agent in _PUBLISHED if _family_of(agent) == family)
+    for family in MADE_FOR
+}
+"""The published agents of each family. The other columns of the tables come from the attributes of
+each class: ``paper``, ``bibtex_keys``, ``click_models``, ``observes`` and ``requires``.
 """
 
 AGENTS: dict[str, type[Agent | Learner]] = {

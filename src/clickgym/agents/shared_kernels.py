@@ -172,6 +172,15 @@ def show_at(positions, order, ranking):
 
 
 @kernel
+def rank_by_bounds(state, radius, rng, ranking):
+    """Write the items with the largest upper bounds ``ŵ + radius · width`` into the list."""
+    for item in range(len(state.indices)):
+        state.indices[item] = state.mean[item] + radius * state.width[item]
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    show(state.order, ranking)
+
+
+@kernel
 def show_any(order, rng, ranking):
     """Write a uniformly random list of the items in ``order`` into ``ranking``. The kernel shuffles
     ``order`` to draw the list.

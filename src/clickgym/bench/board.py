@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import polars
 
-from ..agents.published import FAMILIES
 from ..runner.make import AgentLike, observed_sizes, requirements, resolve_agent
 from .result_files import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
@@ -20,7 +19,7 @@ DATA = Path(__file__).parent / "data"
 """The folder that contains a results file for each agent, and ``anchors.parquet``, which is
 computed from the runs in ``anchor_runs``.
 """
-OURS = [agent.__name__ for agent in FAMILIES["our own"]]
+OURS = ("MixTS",)
 """The names of clickgym's own agents. These agents are neither anchors nor recommended, so the
 score 1 always belongs to an agent that others have published.
 """

@@ -74,14 +74,15 @@ def is_scored(anchor: Anchor | None, task: ScoredTask) -> bool:
 
 
 def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
-    """Return the anchors of each task, computed from the mean losses of all agents.
+    """Return the anchors of each task, computed from the mean losses of all agents. If several
+    agents lose least, the first of them in alphabetical order is named.
 
     Args:
         losses: for each task, the mean loss of each agent. The agents must include ``Random``.
     """
     anchors = {}
     for task, by_agent in losses.items():
-        agent = min(by_agent, key=lambda name: by_agent[name])
+        agent = min(sorted(by_agent), key=lambda name: by_agent[name])
         anchors[task] = Anchor(by_agent["Random"], by_agent[agent], agent)
     return anchors
 

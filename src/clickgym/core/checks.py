@@ -22,6 +22,7 @@ LARGEST = 1e100
 """The largest absolute value that `check_number` accepts. The product of two such numbers is still
 a finite float.
 """
+MIN_EXAMINATION = 1e-100  # division by a smaller κ may overflow
 
 AN_ENV = "an environment, as gym.make returns it"
 
@@ -358,6 +359,14 @@ def probabilities(
     array = as_numbers(name, values, shape, least, 1.0, expected=f"a probability in {range_}")
     array.flags.writeable = False
     return array
+
+
+def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+    """Return the examination probabilities κ ``(K,)`` as an array, after checking that each is
+    above 0 and at most 1. Clicks at a position with κ = 0 would carry no information.
+    """
+    check_count("n_positions", n_positions)
+    return probabilities("examination", examination, (n_positions,), least=MIN_EXAMINATION)
 
 
 def browsing_probabilities(examination: ArrayLike, size: int | None = None) -> NDArray[np.float64]:

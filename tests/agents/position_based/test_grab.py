@@ -1,4 +1,4 @@
-"""Tests of GRAB and S-GRAB: the assignment problem against SciPy, and the leader and its counts."""
+"""Tests of GRAB: the assignment problem against SciPy, and the counts of leaders."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from scipy.optimize import linear_sum_assignment
 import clickgym
 from clickgym.agents import GRAB
 from clickgym.agents.position_based.assignment import assign
-from clickgym.agents.position_based.grab_memory import is_still_ahead
-from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
+from clickgym.envs import ClickEnv, PositionBasedModel
 from tests.helpers.engines import chunks_of
-from tests.helpers.slow import slow
-from tests.reference_agents import MODELS, as_plain
+from tests.reference_agents import as_plain
 
 pytestmark = pytest.mark.uncompiled
 
@@ -49,33 +47,6 @@ def test_assignments_are_as_good_as_those_of_scipy():
 
 
 # --------------------------------------------------------------------------------------- the leader
-
-
-@pytest.mark.parametrize("horizon", [None, *slow(1000)])
-def test_lists_are_the_same_without_the_certificate(horizon):
-    """If the leader is never certified, it is solved for in every session, with the same random
-    numbers.
-    """
-    certain = 0
-    for model in (
-        MODELS["PBM"],
-        CascadeModel([0.5] * 6, 2),
-        PositionBasedModel([0.0, 1.0, 1.0, 0.5], [1.0, 1.0, 0.5]),
-    ):
-        agent, other = (
-            GRAB(model.n_items, model.n_positions, horizon=horizon, seed=7) for _ in range(2)
-        )
-        rng = np.random.default_rng(8)
-        for _ in range(900):
-            certain += is_still_ahead(agent.state)
-            other.state.ahead[0] = -np.inf
-            ranking = agent.rank(None)
-            np.testing.assert_array_equal(ranking, other.rank(None))
-            clicks = model.sample(ranking, rng)
-            agent.update(None, ranking, clicks)
-            other.update(None, ranking, clicks)
-        assert agent.rng.bit_generator.state == other.rng.bit_generator.state
-    assert certain > 1000, "the certificate holds in many sessions"
 
 
 def test_counts_of_leaders_survive_growth():

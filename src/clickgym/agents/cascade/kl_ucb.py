@@ -1,80 +1,23 @@
 """Agents with KL-UCB indices: CascadeKL-UCB (Kveton et al. 2015) and dcmKL-UCB (Katariya et al.
-2016). `kl_indices` computes the indices.
+2016). `kl_ucb_kernels` contains their state and their kernels.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import check_count, check_number
-from ...core.kernels import kernel
-from ...core.state import Floats, Ints
 from ...envs.spaces import check_ranking
 from ..agent import Seed
+from ..cascade_agent import CascadeAgent
 from ..compiled_agent import rates
-from ..shared_kernels import (
-    LAST_CLICK,
-    Feedback,
-    examined_positions,
-    exploration,
-    log_likelihood,
-    show_at,
-    shuffle_ties,
-)
-from .cascade import CascadeAgent
+from ..kl_indices import kl_index
+from ..kl_ucb_kernels import C, KLUCBState, level_klucb, rank_klucb, update_klucb
+from ..shared_kernels import LAST_CLICK, Feedback
 from .count_classes import IndexAgent, rank_by_classes
-from .kl_indices import kl_index, sort_by_kl_index
-
-C = 3.0  # c in the papers' confidence level, log t + c log log t
-
-
-class KLUCBState(NamedTuple):
-    clicks: Annotated[Ints, "L"]
-    examined: Annotated[Ints, "L"]  # N, the examinations of each item
-    peak: Annotated[Floats, "L"]  # c log(c/N) + (N-c) log((N-c)/N), the log-likelihood at ŵ
-    indices: Annotated[Floats, "L", np.inf]  # U
-    order: Annotated[Ints, "L", range]  # items, sorted by index
-    t: Annotated[Ints, "1"]  # sessions so far
-    positions: Annotated[Ints, "K", range]  # the position of the k-th largest index
-    feedback: int
-    c: float  # the constant of the confidence level
-
-
-@kernel
-def level_klucb(state):
-    """Return b, the level of confidence in this session."""
-    return exploration(state.t[0] + 1, state.c)
-
-
-@kernel
-def rank_klucb(state, rng, ranking):
-    sort_by_kl_index(state, level_klucb(state), len(ranking))
-    shuffle_ties(state.indices, state.order, rng, len(ranking))
-    show_at(state.positions, state.order, ranking)
-
-
-@kernel
-def learn_klucb(state, item, click):
-    state.clicks[item] += click
-    state.examined[item] += 1
-    state.peak[item] = log_likelihood(state.clicks[item], state.examined[item])
-
-
-@kernel
-def update_klucb(state, ranking, clicks):
-    state.t[0] += 1
-    for k in range(examined_positions(clicks, state.feedback)):
-        learn_klucb(state, ranking[k], clicks[k])
-
-
-@kernel
-def forget_klucb(state, item):
-    """Forget the clicks and examinations of an item."""
-    state.clicks[item], state.examined[item], state.peak[item] = 0, 0, 0.0
-    state.indices[item] = np.inf
 
 
 class CascadeKLUCB(IndexAgent, CascadeAgent):

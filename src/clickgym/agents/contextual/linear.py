@@ -29,13 +29,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import browsing_probabilities, check_count, check_number
+from ...core.checks import browsing_probabilities, check_count, check_examination, check_number
 from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ...core.sums import weighted_sum
 from ..agent import Seed
 from ..compiled_agent import ContextualAgent
-from ..position_based.confidence_bounds import check_examination
 from ..shared_kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .ridge import add_sample, multiply, refresh, solve_upper
 

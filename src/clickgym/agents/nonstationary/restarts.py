@@ -25,8 +25,8 @@ from ...core.checks import check_count, check_horizon, check_number
 from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
-from ..cascade.cascade import CascadeAgent
-from ..cascade.kl_ucb import C, forget_klucb, rank_klucb, update_klucb
+from ..cascade_agent import CascadeAgent
+from ..kl_ucb_kernels import C, forget_klucb, rank_klucb, update_klucb
 from ..shared_kernels import Feedback, examined_positions, log_likelihood
 
 MIN_DELTA = 1e-300  # for a smaller δ, 3 / δ may overflow

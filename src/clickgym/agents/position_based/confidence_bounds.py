@@ -10,22 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_count, check_horizon, check_number, probabilities
+from ...core.checks import check_examination, check_horizon, check_number
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints
 from ..agent import Seed
 from ..compiled_agent import CompiledAgent, rates
 from ..shared_kernels import log_likelihood, rank_by_index, show_at
-
-MIN_EXAMINATION = 1e-100  # division by a smaller κ may overflow
-
-
-def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-    """Return the examination probabilities κ ``(K,)`` as an array, after checking that each is
-    above 0 and at most 1. Clicks at a position with κ = 0 would carry no information.
-    """
-    check_count("n_positions", n_positions)
-    return probabilities("examination", examination, (n_positions,), least=MIN_EXAMINATION)
 
 
 class ExaminationAgent(CompiledAgent):

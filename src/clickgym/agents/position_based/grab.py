@@ -17,7 +17,7 @@ from ..agent import Seed
 from ..leaders import LeaderAgent, find_leader, level_of
 from ..shared_kernels import rank_by_index, shuffle_front
 from .assignment import assign
-from .grab_memory import index, is_only_leader, note_change
+from .grab_shortcuts import index, is_only_leader, note_change
 
 TIE = 1e-10  # sums of indices that differ by less than this count as equal
 
@@ -35,7 +35,7 @@ class State(NamedTuple):
     leader_number: Annotated[Ints, "1"]  # the current leader's row in `leaders`
     gamma: int  # γ
     log_horizon: float  # log T; negative if no horizon was given
-    # What need not be computed again: see `grab_memory.py`.
+    # What need not be computed again: see `grab_shortcuts.py`.
     upper: Annotated[Floats, "L K", 1.0]
     minus_entropy: Annotated[Floats, "L K"]
     known: Annotated[NDArray[np.int8], "L K"]

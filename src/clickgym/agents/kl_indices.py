@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.kernels import kernel
-from ..shared_kernels import kl_upper, kl_upper_near, sort_by_index
+from ..core.kernels import kernel
+from .shared_kernels import kl_upper, kl_upper_near, sort_by_index
 
 CLOSE = 1e-10
 """Two indices that differ by more than this value are certainly in the correct order. The value is
