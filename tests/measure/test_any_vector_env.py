@@ -72,7 +72,9 @@ def test_some_streams_are_reset_before_their_turn() -> None:
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_streams_in_processes(mode: str) -> None:
-    """They are recorded like streams in one process, and the run has the environment's id."""
+    """They are recorded like streams in one process, and the run has the environment's id. Nobody
+    knows whether sessions came before, and stream 1 has the users of the next seed.
+    """
     vectors: Any = (SyncVectorEnv, AsyncVectorEnv)
     made = [
         vector([lambda: gym.make("FrontPage-v0")] * 2, autoreset_mode=mode) for vector in vectors
@@ -86,6 +88,7 @@ def test_streams_in_processes(mode: str) -> None:
         envs.close()
     assert len({(result.env, result.instance, result.seed) for result in results}) == 1
     assert results[0].env == "FrontPage-v0"
+    assert {(result.unrecorded, result.last_seed) for result in results} == {(None, 1)}
     assert [result.regret.tolist() for result in results[1:]] == [results[0].regret.tolist()] * 2
 
 

@@ -7,13 +7,20 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import NormalizeReward, TimeLimit
 from gymnasium.wrappers.vector import TransformReward
 
 import clickgym
 from clickgym import RecordRegret, RecordVectorRegret
-from clickgym.envs import ClickEnv, ClickVectorEnv, ItemByItem, PositionBasedModel
+from clickgym.envs import (
+    ClickEnv,
+    ClickVectorEnv,
+    ItemByItem,
+    PositionBasedModel,
+    SessionError,
+)
+from tests.helpers.news import News
 
 pytestmark = pytest.mark.uncompiled
 
@@ -48,13 +55,54 @@ def test_a_step_of_more_sessions_than_were_kept_so_far():
     assert envs.meter.reward.tolist() == rewards.cumsum().tolist()
 
 
-def test_streams_are_measured_inside_of_wrappers_that_change_rewards():
-    envs = gym.make_vec("PBMRank-v0", num_envs=2)
-    streams = SyncVectorEnv([lambda: NormalizeReward(gym.make("PBMRank-v0"))])
-    for wrong in (TransformReward(envs, np.negative), streams):
-        with pytest.raises(TypeError, match="changes the rewards, so their regret is unknown"):
-            RecordVectorRegret(wrong)
-    assert TransformReward(RecordVectorRegret(envs), np.negative).reset(seed=0)
+class Tenfold(gym.Wrapper):
+    """A wrapper of a user's own, which multiplies the rewards by 10."""
+
+    def step(self, action):
+        observation, reward, *others = self.env.step(action)
+        return observation, 10 * reward, *others
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [
+        lambda: SyncVectorEnv([lambda: NormalizeReward(gym.make("PBMRank-v0"))] * 2),
+        lambda: SyncVectorEnv([lambda: Tenfold(gym.make("PBMRank-v0"))] * 2),
+        lambda: AsyncVectorEnv([lambda: NormalizeReward(gym.make("PBMRank-v0"))] * 2),
+        lambda: TransformReward(gym.make_vec("PBMRank-v0", 2), np.negative),
+        lambda: SyncVectorEnv([lambda: NormalizeReward(News())] * 2),
+    ],
+)
+def test_rewards_that_a_wrapper_changed_are_unknown(streams):
+    """The regret in the infos counts, and the table shows no reward."""
+    envs = RecordVectorRegret(streams())
+    envs.reset(seed=0)
+    lost = sum(
+        envs.step([[0, 1, 2, 3, 4][: envs.action_space.shape[1]]] * 2)[4]["regret"].sum()
+        for _ in range(20)
+    )
+    result = envs.result("mine")
+    envs.close()
+    assert result.regret[-1] == pytest.approx(lost)
+    results = clickgym.Results([result])
+    assert results.table().select("reward").item() is None
+    assert "– means not measured" in str(results)
+
+
+def test_changed_rewards_without_regret_are_refused():
+    envs = RecordVectorRegret(SyncVectorEnv([lambda: NormalizeReward(News("whole"))] * 2))
+    envs.reset(seed=0)
+    with pytest.raises(SessionError, match="NormalizeReward changes the rewards, and info has no"):
+        envs.step([[0, 1, 2]] * 2)
+
+
+def test_streams_do_not_meet_users_who_change():
+    """Each stream counts its own sessions, so a loop on 16 streams would end before the change."""
+    for mode in ("vector_entry_point", "sync"):
+        envs = gym.make_vec("NonStationaryPBMRank-v0", 16, mode)
+        with pytest.raises(ValueError, match=r"each with its own count of steps, .* in RecordReg"):
+            RecordVectorRegret(envs)
+    assert RecordVectorRegret(gym.make_vec("NonStationaryPBMRank-v0", 1)).reset(seed=0)
 
 
 def test_steps_that_choose_items_are_no_sessions():

@@ -32,8 +32,8 @@ def played(seed, env_id="PBMRank-v0"):
     return env.result("mine", trained=0)
 
 
-def streams(seed=0):
-    recorded = clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", num_envs=3))
+def streams(seed=0, mode=None):
+    recorded = clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", 3, mode))
     recorded.reset(seed=seed)
     recorded.action_space.seed(seed)
     for _ in range(T // 3):
@@ -123,6 +123,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([run, short], r"different numbers of .*Random 100; .*env\.result\(name, 100\)"),
         ([run, again], f"Random in PBMRank-v0 has two runs with the seed {T}"),
         ([played(4), played(4)], "mine in PBMRank-v0 has two runs with the seed 4"),
+        ([streams(1, "sync"), streams(3, "sync")], "seeds 1 and 3 .* such as 0, 3 and 6"),
         ([run, run], "the same result is in the list twice"),
         ([unseeded, unseeded], "the same result is in the list twice"),
         ([mine, sweep], "in PBMRank-v0, Random is the name of runs from different sources"),
@@ -137,7 +138,12 @@ def test_what_would_count_twice_or_as_another_is_refused():
     assert len(clickgym.Results([run, dataclasses.replace(run, agent="other")]).table()) == 2
     for twice in ([sweep, sweep], [sweep, clickgym.Results([sweep])]):
         assert clickgym.Results(twice).table()["runs"].to_list() == [2]
-    for two in ([mine, dataclasses.replace(streams(seed=1), agent="Random")], [unseeded, another]):
+    apart = [streams(seed, "sync") for seed in (4, 1)]
+    for two in (
+        [mine, dataclasses.replace(streams(1), agent="Random")],
+        [unseeded, another],
+        apart,
+    ):
         assert clickgym.Results(two).table()["runs"].to_list() == [2]
 
 

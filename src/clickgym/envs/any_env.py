@@ -1,11 +1,9 @@
-"""Functions that read sizes, clicks, regret and labels from any Gymnasium environment or vector
-environment, whether it comes from clickgym or from another package.
+"""Facts about any Gymnasium environment or vector environment, whether it comes from clickgym or
+from another package: its sizes, its users, the clicks that it shows, and its label.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -82,9 +80,11 @@ def check_shows_clicks(env: Any, n_positions: int | None = None) -> int:
     space = getattr(env, "single_observation_space", env.observation_space)
     size = clicks_shown(space)
     if not size or size != (n_positions or size):
+        cure = "; put wrappers that change observations around RecordVectorRegret"
         raise ValueError(
             f"the observation space of {env} is {space}; expected the clicks on "
             'the list: MultiBinary(n_positions), or a Dict that contains it as "clicks"'
+            f"{cure * isinstance(env, VectorEnv)}"
         )
     return size
 
@@ -148,82 +148,42 @@ def read_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     )
 
 
-def as_finite(name: str, value: Any) -> float:
-    """Return a reward or a regret as a float. Errors call the value ``name``.
-
-    Raises:
-        Fault: the value is not a finite number.
+def changing_users_of(env: Any) -> str:
+    """Return the name of the class of an environment's users if they change at fixed sessions;
+    otherwise an empty text.
     """
-    try:
-        if not isinstance(value, str | bytes) and math.isfinite(number := float(value)):
-            return number
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise Fault(f"{name} is {short_repr(value)}; expected a finite number")
+    model = user_model_of(env)
+    return type(model).__name__ if model and len(model.starts) > 1 else ""
 
 
-def regret_of(info: Mapping[str, Any]) -> float:
-    """Return the regret of a session from its ``info``: the entry ``regret``, or otherwise
-    ``optimal_reward - expected_reward``; nan if ``info`` contains neither.
-
-    Raises:
-        Fault: ``regret``, ``optimal_reward`` or ``expected_reward`` is not a finite number.
-
-    Example:
-        >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75})
-        0.25
-        >>> regret_of({"expected_reward": 0.5})
-        nan
-    """
-    regret = info.get("regret")
-    if regret is not None:
-        return as_finite("regret", regret)
-    expected, optimum = info.get("expected_reward"), info.get("optimal_reward")
-    if expected is None or optimum is None:
-        return math.nan
-    return as_finite("optimal_reward", optimum) - as_finite("expected_reward", expected)
-
-
-class Measure:
-    """Callable that extracts the clicks, the reward and the regret of a session from the values
-    that ``step`` returns.
-
-    The environment may be wrapped, and may come from another package. The clicks are read from the
-    observation. If the observation no longer shows clicks, because it was stacked or flattened, the
-    clicks come from the simulated users instead. The regret is read from ``info``. The regret is
-    nan if ``info`` does not contain it, or if a wrapper changes the reward without putting its own
-    regret into ``info``.
+def why_not_parallel(users: str) -> str:
+    """Return why parallel streams do not simulate users who change at fixed sessions, for messages.
 
     Args:
-        env: the environment, wrapped or not.
+        users: the name of the class of users.
+    """
+    return (
+        "parallel streams, each with its own count of steps, but users of a "
+        f"{users} change at fixed steps"
+    )
+
+
+def check_streams(subject: str, stream: Any, n_streams: int) -> None:
+    """Check that the users of several streams do not change at fixed sessions.
+
+    Args:
+        subject: the beginning of the message, such as ``"vec_env steps"``.
+        stream: an environment that represents each stream.
+        n_streams: the number of streams.
 
     Raises:
-        ValueError: ``env`` comes from another package, and its observations are not clicks.
+        ValueError: they change, and there are several streams.
     """
-
-    def __init__(self, env: gym.Env) -> None:
-        click_env: Any = click_env_of(env)
-        self.click_env, self.has_clicks = click_env, True
-        if click_env is None:
-            self.n_positions = check_shows_clicks(env)
-        else:
-            self.n_positions = click_env.model.n_positions
-            self.has_clicks = clicks_shown(env.observation_space) == self.n_positions
-
-    def __call__(
-        self, observation: Any, reward: Any, info: Mapping[str, Any]
-    ) -> tuple[NDArray[np.int8], float, float]:
-        """Return the clicks, the reward and the regret of the session that ``step`` simulated.
-
-        Raises:
-            Fault: a click is not 0 or 1, or the reward or the regret is not finite.
-        """
-        reward, regret = as_finite("reward", reward), regret_of(info)
-        if self.click_env is not None and not self.click_env.regret_is_of(reward, info):
-            regret = math.nan
-        if self.has_clicks:
-            return read_clicks(observation, self.n_positions), reward, regret
-        return self.click_env.last_session()[1], reward, regret
+    if n_streams > 1 and (users := changing_users_of(stream)):
+        raise ValueError(
+            f"{name_of(stream)}: {subject} {why_not_parallel(users)}; step a single environment "
+            "in RecordRegret"
+        )
 
 
 def stream_of(envs: VectorEnv) -> Any:
@@ -235,79 +195,6 @@ def stream_of(envs: VectorEnv) -> Any:
     if isinstance(base_env, SyncVectorEnv):
         return base_env.envs[0]
     return base_env.env_fns[0]() if isinstance(base_env, AsyncVectorEnv) else base_env
-
-
-OF_SESSION = ("ranking", "expected_reward", "regret", "optimal_reward")
-"""The infos of a step that describe its session."""
-
-
-def read_step(
-    observations: Any, infos: dict[str, Any], names: Sequence[str] = OF_SESSION
-) -> tuple[NDArray[Any], dict[str, Any]]:
-    """Return the clicks and the infos of the sessions that a step of any vector environment played.
-    If the step also started the next episode of a stream, with the autoreset mode ``SAME_STEP``,
-    these come from ``final_obs`` and ``final_info``.
-
-    With ``NEXT_STEP``, the rows of streams whose episode had ended before the step are no sessions.
-
-    Args:
-        observations, infos: what the step returned.
-        names: the infos to read; by default, all infos in `OF_SESSION`.
-
-    Returns:
-        The clicks ``(B, K)``, and infos with the entries ``names`` that are known. As in all vector
-        environments of Gymnasium, the masks ``_regret``, ... are True on the streams whose entry is
-        known.
-    """
-    clicks, final = clicks_of(observations), infos.get("final_info")
-    if final is None:
-        return clicks, infos
-    clicks, ended = clicks.copy(), infos["_final_obs"]
-    for b in np.flatnonzero(ended):
-        clicks[b] = clicks_of(infos["final_obs"][b])
-    sessions = {}
-    for name in names:
-        first, last = infos.get(name), final.get(name)
-        if first is not None and last is not None:
-            has_ended = ended if last.ndim == 1 else ended[:, None]
-            sessions[name] = np.where(has_ended, last, first)
-            sessions[f"_{name}"] = np.where(ended, final[f"_{name}"], infos[f"_{name}"])
-        elif last is not None:
-            sessions[name], sessions[f"_{name}"] = last, final[f"_{name}"]
-        elif first is not None:
-            sessions[name], sessions[f"_{name}"] = first, infos[f"_{name}"] & ~ended
-    return clicks, sessions
-
-
-def measure_stream(
-    clicks: NDArray[Any], reward: Any, sessions: Mapping[str, Any], b: int
-) -> tuple[float, float, int]:
-    """Return the regret (nan if unknown), the reward and the number of clicks of the session on
-    stream ``b``, as `Measure` does for a single environment.
-
-    Args:
-        clicks: ``(K,)`` the clicks on the stream's list.
-        reward: the reward of the stream.
-        sessions: the infos of all streams, as `read_step` returned them.
-        b: the stream.
-
-    Raises:
-        Fault: a click is not 0 or 1, or the reward or the regret is not finite. Also if the regrets
-            are integers, as Gymnasium makes them if the first stream's regret is an integer,
-            because the other streams' decimals may be lost.
-    """
-    if getattr(sessions.get("regret"), "dtype", np.dtype(float)).kind in "iu":
-        raise Fault(
-            "info['regret'] of a stream is an integer, so Gymnasium cuts off the decimals of all "
-            "streams; let the environment return float(regret)"
-        )
-    info = {
-        name: sessions[name][b]
-        for name in OF_SESSION
-        if name in sessions and (f"_{name}" not in sessions or sessions[f"_{name}"][b])
-    }
-    n_clicks = int(read_clicks(clicks, len(clicks)).sum())
-    return regret_of(info), as_finite("reward", reward), n_clicks
 
 
 NOT_IN_LABELS = (

@@ -225,13 +225,19 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             raise gym.error.ResetNeeded("no list has been shown yet; call step() first")
         return self._last[0].copy(), self.shown.clicks.copy()
 
+    def reward_is_own(self, reward: float) -> bool:
+        """Return whether no wrapper changed the reward of the last session, given the reward that
+        the outermost wrapper returned.
+        """
+        return self._last is None or reward == self._last[1]
+
     def regret_is_of(self, reward: float, info: Mapping[str, Any]) -> bool:
         """Return whether the regret in ``info`` belongs to ``reward``, given both values as the
         outermost wrapper returned them for the last session. The regret belongs to the reward if no
         wrapper changed the reward, or if a wrapper put its own regret into ``info``.
         """
-        _, own_reward, _, own_regret = self._last or (None, reward, -1, None)
-        return reward == own_reward or info.get("regret") is not own_regret
+        *_, own_regret = self._last or (None,)
+        return self.reward_is_own(reward) or info.get("regret") is not own_regret
 
     def knowledge(self, source: str) -> Any:
         """Return what a paper assumes that an agent knows about the users; None if the environment

@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import (
+    AsyncVectorEnv,
     AutoresetMode,
     SyncVectorEnv,
     VectorEnv,
@@ -25,21 +26,13 @@ from gymnasium.wrappers.vector import NormalizeReward as NormalizeRewards
 from ..core.checks import AN_ENV, check_count, check_horizon, check_kind
 from ..core.errors import Fault, SessionError
 from ..core.kernels import clock
-from ..envs.any_env import (
-    Measure,
-    check_shows_clicks,
-    label_of,
-    measure_stream,
-    query_of,
-    read_step,
-    stream_of,
-    user_model_of,
-)
+from ..envs.any_env import check_streams, label_of, query_of, stream_of, user_model_of
 from ..envs.base_env import name_of
 from ..envs.vector_env import ClickVectorEnv
 from ..envs.wrappers.item_by_item import Choices
 from .meter import Record, checkpoint_steps
 from .result import NO_SESSION, OWN_LOOP, Result
+from .sessions import Measure, measures_of, own_sessions, stream_outcome
 
 
 class _Recorded:
@@ -54,10 +47,14 @@ class _Recorded:
     """
     _seed: int | None = None
     """The seed of the last reset before the first session."""
+    _n_seeds = 1
+    """The number of streams to which Gymnasium gives the seeds ``seed``, ``seed + 1``, ..."""
     _resets_next = False
     """Whether a step may only reset a stream: the autoreset mode NEXT_STEP."""
     _n_simulated = 0
-    """The number of sessions that the environment had simulated after the last measured session."""
+    """The number of sessions that the users in this process had simulated after the last measured
+    session.
+    """
 
     def _begin(self, stream: Any) -> None:
         self.meter, self._stream = Record(), stream
@@ -95,9 +92,9 @@ class _Recorded:
         The result has the same checkpoints as a result of `clickgym.run`, and ``seconds`` is the
         time from the first reset to the last step; if the result covers only the first sessions, it
         is their share of this time. ``unrecorded`` is the number of sessions that the environment
-        simulated but this wrapper did not measure; it is 0 for environments from other packages and
-        in other processes. ``reseeded`` is the number of resets with a seed that had been used
-        before, which brings the same users back.
+        simulated but this wrapper did not measure; it is None for environments from other packages
+        and in other processes, because they do not tell. ``reseeded`` is the number of resets with
+        a seed that had been used before, which brings the same users back.
 
         Args:
             agent: the name, for tables and figures, of the agent or program that chose the lists.
@@ -120,6 +117,9 @@ class _Recorded:
                 + (f"; {NO_SESSION}" if self._resets_next else "")
             )
         steps = checkpoint_steps(last)
+        last_seed = None
+        if self._seed is not None and self._n_seeds > 1:
+            last_seed = self._seed + self._n_seeds - 1
         return Result(
             env=label_of(self._stream),
             instance=getattr(self._stream.unwrapped, "instance", "custom"),
@@ -134,8 +134,9 @@ class _Recorded:
             engine=OWN_LOOP,
             query=next(iter(self._queries)) if len(self._queries) == 1 else None,
             trained=None if trained is None else check_count("trained", trained, 0),
-            unrecorded=max(self._n_simulated - n_measured, 0),
+            unrecorded=max(self._n_simulated - n_measured, 0) if self._simulators else None,
             reseeded=sum(step < last for step in self._reseeded),
+            last_seed=last_seed,
         )
 
 
@@ -218,19 +219,21 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         env: a vector environment: what ``gym.make_vec`` returned for an environment id of clickgym,
             which is the fastest; or any other, such as a ``SyncVectorEnv`` or an ``AsyncVectorEnv``
             of environments that `RecordRegret` accepts. Regret is nan if it is not in the infos, as
-            in `RecordRegret`. A stream that a step only resets counts no session.
+            in `RecordRegret`. If a wrapper inside changes the rewards, the regret from the infos
+            counts, and the rewards are nan. A stream that a step only resets counts no session.
 
     Attributes:
         meter: the measurements, as in `RecordRegret`, with the sessions of all streams in one
             sequence: step by step, and within each step stream by stream.
 
     Raises:
-        TypeError: ``env`` is not a vector environment, a wrapper inside changes the rewards of
-            clickgym's users, or the streams are wrapped in `ItemByItem`, whose steps are not
-            sessions.
-        ValueError: the observations of the streams are not clicks.
+        TypeError: ``env`` is not a vector environment, or the streams are wrapped in `ItemByItem`,
+            whose steps are not sessions.
+        ValueError: the observations of the streams are not clicks, or there are several streams,
+            and their users change at fixed sessions.
         SessionError: ``step`` returned clicks other than 0 or 1, or a reward or regret that is not
-            finite.
+            finite; or one of Gymnasium's wrappers inside changes the rewards, and the infos have no
+            regret.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -251,23 +254,18 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         check_kind("env", env, VectorEnv, expected)
         if isinstance(env.single_action_space, Choices):
             raise TypeError(_NO_SESSIONS)
-        check_shows_clicks(env)
         stream = stream_of(env)
-        changes = [
-            type(layer).__name__
-            for layer in (*_layers(env), *_layers(stream))
-            if isinstance(layer, CHANGE_REWARDS)
-        ]
-        if changes and user_model_of(stream):
-            raise TypeError(
-                f"{changes[0]} changes the rewards, so their regret is unknown; change rewards "
-                "around RecordVectorRegret, with a wrapper from gymnasium.wrappers.vector"
-            )
+        check_streams("RecordVectorRegret measures", stream, env.num_envs)
+        self._measures = measures_of(env)
+        layers = (*_layers(env), *_layers(stream))
+        self._changes = [type(x).__name__ for x in layers if isinstance(x, CHANGE_REWARDS)]
         super().__init__(env)
         self._is_compiled = isinstance(env, ClickVectorEnv)
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._resets_next = mode is AutoresetMode.NEXT_STEP
         self._is_over: Any = None  # a mask of the streams that the next step only resets, if any
+        if isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv):
+            self._n_seeds = env.num_envs
         self._begin(stream)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
@@ -287,19 +285,30 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         if only_reset is None or not only_reset.all():
             has_played = slice(None) if only_reset is None else ~only_reset
             if self._is_compiled:
-                clicks, sessions = read_step(observations, infos, ("regret",))
+                clicks, sessions = own_sessions(observations, infos)
                 rows = np.column_stack([sessions["regret"], rewards, clicks.sum(axis=1)])
                 self.meter.add_all(rows[has_played])
             else:
-                clicks, sessions = read_step(observations, infos)
                 for b in np.arange(self.num_envs)[has_played].tolist():
-                    try:
-                        self.meter.add(*measure_stream(clicks[b], rewards[b], sessions, b))
-                    except Fault as fault:
-                        place = f"session {self.meter.step + 1}, stream {b}"
-                        raise SessionError(f"{name_of(self._stream)}, {place}: {fault}") from None
+                    self._add(b, observations, rewards, infos)
         self._finish()
         return outcome
+
+    def _add(self, b: int, observations: Any, rewards: Any, infos: dict[str, Any]) -> None:
+        """Measure the session on stream ``b``, given what ``step`` returned."""
+        try:
+            outcome = stream_outcome(observations, rewards, infos, b)
+            clicks, reward, regret = self._measures[b](*outcome)
+            if self._changes and math.isnan(regret):
+                raise Fault(
+                    f"{self._changes[0]} changes the rewards, and info has no regret, so nothing "
+                    "is left to measure; change rewards around RecordVectorRegret, with a wrapper "
+                    "from gymnasium.wrappers.vector"
+                )
+        except Fault as fault:
+            place = f"session {self.meter.step + 1}, stream {b}"
+            raise SessionError(f"{name_of(self._stream)}, {place}: {fault}") from None
+        self.meter.add(regret, math.nan if self._changes else reward, int(clicks.sum()))
 
 
 def _layers(env: Any) -> Iterator[Any]:

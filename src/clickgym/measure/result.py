@@ -31,6 +31,7 @@ FACTS = {
     "sweep_seed": int,
     "run": int,
     "seed": int,
+    "last_seed": int,
     "trained": int,
     "unrecorded": int,
     "reseeded": int,
@@ -63,7 +64,8 @@ class Result:
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment from
             another package does not report regret, or if a wrapper changes the reward without
             putting its own ``regret`` into ``info``.
-        reward: ``(n,)`` cumulative realised reward.
+        reward: ``(n,)`` cumulative realised reward; nan if `RecordVectorRegret` measured the regret
+            of streams whose rewards a wrapper changed.
         clicks: ``(n,)`` cumulative number of clicks.
         metrics: ``(n,)`` the values of additional metrics, keyed by name; cumulative, except for
             metrics on held-out queries.
@@ -75,8 +77,12 @@ class Result:
         trained: the number of sessions from which the agent had learned before the first measured
             session, as you reported it; None if you did not report it.
         unrecorded: the number of sessions before the last measured session that the environment
-            simulated but nothing measured.
+            simulated but nothing measured; None if your own loop stepped an environment that does
+            not tell: one from another package, or one in another process.
         reseeded: the number of times that a seed was used again, which brings the same users back.
+        last_seed: the seed of the last stream, if your own loop stepped a vector environment of
+            Gymnasium, which gives its streams the seeds ``seed``, ``seed + 1``, ...; otherwise
+            None.
 
     Example:
         >>> import clickgym
@@ -100,8 +106,9 @@ class Result:
     engine: str
     query: int | None = None
     trained: int | None = None
-    unrecorded: int = 0
+    unrecorded: int | None = 0
     reseeded: int = 0
+    last_seed: int | None = None
 
     def __repr__(self) -> str:
         regret, reward = self.regret[-1], self.reward[-1]
@@ -135,8 +142,9 @@ def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataF
 
     records = [vars(result) | {"sweep_seed": seed, "run": number} for seed, number, result in runs]
     for record in records:
-        if (record["seed"] or 0) >= 2**63:  # too large for the column's 64-bit integers
-            record["seed"] = None
+        for name in ("seed", "last_seed"):
+            if (record[name] or 0) >= 2**63:  # too large for the column's 64-bit integers
+                record[name] = None
     facts = [[record[name] for name in (*FACTS, *HOW_PLAYED)] for record in records]
     totals = [
         [result.regret, result.reward, result.clicks, *result.metrics.values()]
@@ -151,7 +159,8 @@ def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataF
         .with_columns(polars.Series("step", np.tile(steps, len(runs)), polars.Int64))
         .with_columns(polars.Series(name, values.reshape(-1)) for name, values in columns)
         .with_columns(
-            polars.col("regret", *metrics).fill_nan(None), polars.col("clicks").cast(polars.Int64)
+            polars.col("regret", "reward", *metrics).fill_nan(None),
+            polars.col("clicks").cast(polars.Int64),
         )
         .select(*FACTS, *TOTALS, *metrics, *HOW_PLAYED)
     )

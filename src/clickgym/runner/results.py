@@ -49,7 +49,8 @@ class Results:
     Attributes:
         rows: a Polars frame with one row for each run and checkpoint. The first columns describe
             the run: env, instance, query (if there are several queries), agent, sweep_seed, run,
-            seed (the users' seed; pass it to `clickgym.run` to repeat the run), trained (the number
+            seed (the users' seed; pass it to `clickgym.run` to repeat the run), last_seed (the seed
+            of the last stream of a vector environment of Gymnasium), trained (the number
             of sessions from which the agent had learned before the run), unrecorded (the number of
             sessions that were played but not recorded) and reseeded (how often a seed was used
             again). Values that do not apply to a run are null. The next columns are step, regret,
@@ -60,7 +61,7 @@ class Results:
         ValueError: a folder has no results; two sweeps have different checkpoints, metrics or
             package versions, or use the same label for different things, such as your class before
             and after an edit; or single runs have different numbers of sessions, different rewards,
-            or the same name for two agents.
+            streams with the same users, or the same name for two agents.
 
     Warns:
         UserWarning: a folder in the list has no finished run yet.
@@ -553,6 +554,19 @@ def _check_runs(last: polars.DataFrame) -> None:
         cure = (
             "play the same number in each run or, if a longer run is your own loop, use only its "
             f"first sessions: env.result(name, {min(ends['step'])})"
+        )
+    last_seed = polars.coalesce("last_seed", "seed")
+    ordered = last.filter(seed.is_not_null()).sort("seed")
+    next_seed = seed.shift(-1).over("env", "instance", "agent")
+    overlapping = ordered.with_columns(next=next_seed).filter(last_seed >= col("next"))
+    for env, agent, first, end, second in overlapping[
+        ["env", "agent", "seed", "last_seed", "next"]
+    ].rows():
+        n = end - first + 1
+        raise ValueError(
+            f"{agent} in {env}: streams of the runs with the seeds {first} and {second} have the "
+            "same users, because Gymnasium gives the streams of a run the seeds seed, seed + 1, "
+            f"...; choose seeds that differ by at least {n}, such as 0, {n} and {2 * n}"
         )
         if last.filter(IS_OWN)["step"].min() == last["step"].min():
             cure += f". A loop may have fewer sessions than steps: {NO_SESSION}"

@@ -323,7 +323,7 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
         elif n_unknown:
             texts.append("may have learned before these runs, because trained= was not given")
         if unrecorded.max():
-            texts.append(f"{counted(span(unrecorded), 'session')} not recorded")
+            texts.append(f"{counted(span(unrecorded.drop_nulls()), 'session')} not recorded")
         if part["reseeded"].max():
             times = counted(span(part["reseeded"]), "time")
             texts.append(f"a seed was used again {times}, so the same users came back")

@@ -24,6 +24,7 @@ from ...core.checks import (
     short_repr,
     unknown_message,
 )
+from ...envs.any_env import why_not_parallel
 from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
@@ -170,8 +171,7 @@ class Learner(BaseAgent):
                 "clickgym.agents.FrozenPolicy"
             )
         elif env.changing_users:
-            changes = f"users of a {env.changing_users} change at fixed steps; use another agent"
-            reason = f"trains on parallel streams, each with its own count of steps, but {changes}"
+            reason = f"trains on {why_not_parallel(env.changing_users)}; use another agent"
         elif env.n_queries > 1:
             cure = (
                 "train a model on an environment from gym.make_vec instead, and pass the model to "

@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from ...core.checks import check_choice, check_count, check_kind
 from ...core.specs import parse_spec
+from ...envs.any_env import check_streams, stream_of
 from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import NumberedLists, Scores
 from ...envs.wrappers.item_by_item import (
@@ -72,7 +73,8 @@ def vec_env(
     Raises:
         TypeError: ``env`` is neither an id nor a vector environment, or ``n_envs`` or other
             arguments are passed together with a vector environment.
-        ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``.
+        ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``; or there
+            are several streams, and their users change at fixed sessions.
 
     Warns:
         UserWarning: a model's seed replaces another ``seed`` that was given here.
@@ -100,6 +102,7 @@ def vec_env(
             "env is already a vector environment: leave out n_envs, and pass the other "
             "arguments to gym.make_vec when you create the environment"
         )
+    check_streams("vec_env steps", stream_of(streams), streams.num_envs)
     if not isinstance(streams, VectorWrapper):
         with suppress(TypeError, ValueError):  # its observations or rewards cannot be measured
             streams = RecordVectorRegret(streams)

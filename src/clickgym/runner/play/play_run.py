@@ -18,7 +18,14 @@ from ...core.checks import check_choice, check_horizon, check_seed
 from ...core.errors import SessionError
 from ...core.kernels import compilation_note
 from ...envs import ClickEnv
-from ...envs.any_env import click_env_of, label_of, query_of, sizes_of, user_model_of
+from ...envs.any_env import (
+    changing_users_of,
+    click_env_of,
+    label_of,
+    query_of,
+    sizes_of,
+    user_model_of,
+)
 from ...envs.base_env import name_of
 from ...envs.registration import without_own_wrappers
 from ...measure.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
@@ -110,8 +117,8 @@ def run(
         result = play_run(agent, env, engine_name, steps, run_metrics, seed)
     if np.isnan(result.regret[-1]):
         reason = (
-            'info has neither "regret" nor both "expected_reward" and "optimal_reward"; let '
-            'step return "regret" in info'
+            'the info of at least one session has neither "regret" nor both "expected_reward" and '
+            '"optimal_reward"; let step return "regret" in every info'
         )
         if click_env_of(env) is not None:
             reason = (
@@ -230,8 +237,8 @@ def traits_of(env: gym.Env) -> EnvTraits:
         obstacle = f"{name} is not a ClickEnv, so only its own method step can simulate its users"
     elif type(layer).step is not ClickEnv.step:
         obstacle = f"{name} overrides the method step"
-    elif len(layer.model.starts) > 1:
-        changing_users = type(layer.model).__name__
+    else:
+        changing_users = changing_users_of(layer)
     space = env.observation_space
     observation_keys = tuple(space) if isinstance(space, Dict) else ()
     if not obstacle:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -20,17 +20,10 @@ from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault, SessionError
 from ...core.kernels import clock
 from ...envs import ClickEnv, ClickVectorEnv
-from ...envs.any_env import (
-    OF_SESSION,
-    Measure,
-    click_env_of,
-    clicks_of,
-    measure_stream,
-    read_step,
-    sizes_of,
-)
+from ...envs.any_env import click_env_of, clicks_of, sizes_of
 from ...envs.base_env import name_of
 from ...envs.registration import endless, without_own_wrappers
+from ...measure.sessions import Measure, measures_of, own_sessions, stream_outcome
 from ..run_errors import AgentError, agent_error, check_list, environment_error
 from .loop import CHUNK, Run, first_observation
 
@@ -234,6 +227,7 @@ class RecordedStreams(VectorWrapper):
     def __init__(self, run: Run) -> None:
         super().__init__(parallel_streams(run.env, run.agent.n_envs))
         self._run, self._is_compiled = run, isinstance(self.env, ClickVectorEnv)
+        self._measures = measures_of(self.env)
         self._seed = int(run.env.unwrapped.np_random.integers(2**31))
 
     def reset(
@@ -246,24 +240,36 @@ class RecordedStreams(VectorWrapper):
         meter, metrics = self._run.meter, self._run.metrics
         contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
         outcome = observations, rewards, _, _, infos = super().step(actions)
-        names = OF_SESSION if contexts or not self._is_compiled else ("regret",)
-        clicks, sessions = read_step(observations, infos, names)
-        for b, row in enumerate(self._rows(clicks, rewards, sessions)):
+        if not self._is_compiled:
+            self._add_checked(actions, contexts, observations, rewards, infos)
+            return outcome
+        clicks, sessions = own_sessions(observations, infos)
+        rows = zip(
+            sessions["regret"].tolist(), rewards.tolist(), clicks.sum(axis=1).tolist(), strict=True
+        )
+        for b, row in enumerate(rows):
             if contexts and meter.step < meter.horizon:
                 ranking, expectation = sessions["ranking"][b], sessions["expected_reward"][b]
                 metrics.measure(contexts[b], ranking, clicks[b], expectation, meter.totals)
             meter.add(*row)
         return outcome
 
-    def _rows(
-        self, clicks: NDArray[Any], rewards: NDArray[Any], sessions: dict[str, Any]
-    ) -> Iterable[tuple[float, float, int]]:
-        """Return the regret, the reward and the number of clicks of each stream's session."""
-        if self._is_compiled:
-            n_clicks = clicks.sum(axis=1).tolist()
-            return zip(sessions["regret"].tolist(), rewards.tolist(), n_clicks, strict=True)
-        try:
-            return [measure_stream(clicks[b], rewards[b], sessions, b) for b in range(len(rewards))]
-        except Fault as fault:
-            session = self._run.meter.step + 1
-            raise SessionError(f"{name_of(self._run.env)}, session {session}: {fault}") from None
+    def _add_checked(
+        self, actions: Any, contexts: Any, observations: Any, rewards: Any, infos: dict[str, Any]
+    ) -> None:
+        """Measure the sessions of an environment from another package, given what `step` got and
+        what the environment returned.
+        """
+        meter, metrics = self._run.meter, self._run.metrics
+        for b, measure in enumerate(self._measures):
+            try:
+                observation, reward, info = stream_outcome(observations, rewards, infos, b)
+                clicks, reward, regret = measure(observation, reward, info)
+            except Fault as fault:
+                place = f"{name_of(self._run.env)}, session {meter.step + 1}"
+                raise SessionError(f"{place}: {fault}") from None
+            if contexts and meter.step < meter.horizon:
+                ranking = np.asarray(actions[b], np.int64)
+                expectation = float(info.get("expected_reward", math.nan))
+                metrics.measure(contexts[b], ranking, clicks, expectation, meter.totals)
+            meter.add(regret, reward, int(clicks.sum()))

@@ -128,6 +128,11 @@ def format_table(
     notes += [*notes_on_pairs(table), *notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
     instance_text = f", {shorten(instances[0])}" if len(instances) == 1 else ""
+    if any(table[name].null_count() for name in ("reward", *metrics)):
+        notes.append(
+            "– means not measured: your own loop measures no additional metrics, and no reward "
+            "that a wrapper changed."
+        )
     last = results.rows.filter(step=results.horizon)
     over = describe_units(count_runs(with_units(last), ["env", "agent"]))
     if table["reward_ci95"].count():
