@@ -10,6 +10,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.agents import FrozenPolicy
+from clickgym.cli import main
 from clickgym.core.kernels import uncompiled
 from clickgym.core.text import regret_text
 from clickgym.envs import CascadeModel, Instance, PiecewiseStationaryModel, load_instance
@@ -20,6 +21,7 @@ from tests.runner.test_summaries import frame_of
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeUCB1", "Random", "Oracle"]
+FAMILIES = ["clickbait", "journey:seed=1"]
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,25 @@ def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
     assert len(there.frame) == 4 * len(chosen.frame)
     with pytest.raises(ValueError, match="did you mean 'TopRank'"):
         there.select(["TopRnk"])
+
+
+def test_a_table_by_instance(returned, folder, capsys):
+    """Its rows are those of each instance alone; the report prints them. A mean over instances of
+    two families says so.
+    """
+    table = returned.table(by_instance=True)
+    parts = table.partition_by(["env", "instance"], as_dict=True)
+    assert len(parts) == 4
+    for (env, instance), part in parts.items():
+        alone = returned.rows.filter(env=env, instance=instance)
+        assert_frame_equal(part.drop("instance"), clickgym.Results.of_rows(alone).table())
+    assert main(["report", str(folder), "--agents", "TopRank", "--by-instance"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"{env}, {instance}" in printed for env in ENVS for instance in INSTANCES)
+    assert "families" not in str(returned)
+    families = polars.col("instance").replace(dict(zip(INSTANCES, FAMILIES, strict=True)))
+    mixed = clickgym.Results.of_rows(returned.rows.with_columns(families))
+    assert "means over different families (clickbait and journey)" in str(mixed)
 
 
 # ---------------------------------------------------------------------------------------- figures

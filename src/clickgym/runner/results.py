@@ -24,7 +24,7 @@ from ..core.files import make_folder, parquet, write_whole
 from ..core.text import counted
 from ..measure.result import HOW_PLAYED, NO_SESSION, Result
 from .store import FIGURES, ROWS, SUMMARY, Config, LabelColumn, read_folder, rows_of_sweep
-from .summaries import IS_OWN, RUN, final_table, metrics_of
+from .summaries import IS_OWN, RUN, final_table, metrics_of, split_instances
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,7 +185,7 @@ class Results:
             )
         return Results.of_rows(rows, configs)
 
-    def table(self, reference: str | None = None) -> polars.DataFrame:
+    def table(self, reference: str | None = None, *, by_instance: bool = False) -> polars.DataFrame:
         """Return the final results of every agent, starting with the lowest regret.
 
         One observation is called a *unit*. If an environment has several instances, each instance
@@ -196,6 +196,8 @@ class Results:
         Args:
             reference: the agent with which the other agents are compared; by default, the first
                 agent that did not play in your own loop, or the first agent if all did.
+            by_instance: whether each instance of an environment has its own rows, with a column
+                ``instance``; by default, a row shows the average over all instances.
 
         Returns:
             A row for each agent in each environment, with these columns:
@@ -229,7 +231,14 @@ class Results:
         """
         if reference is not None:
             check_choice("reference", reference, self.names("agent"))
-        return final_table(self.rows, reference)
+        if not by_instance:
+            return final_table(self.rows, reference)
+        rows = self.rows.with_columns(environment="env")
+        names = split_instances(rows).select("env", "environment", "instance").unique()
+        table = final_table(split_instances(self.rows), reference)
+        table = table.join(names, on="env", how="left", maintain_order="left")
+        columns = table.drop("env", "environment", "instance").columns
+        return table.select(col("environment").alias("env"), "instance", *columns)
 
     def plot(
         self,
@@ -334,7 +343,11 @@ class Results:
         return to_latex(self, reference, names, caption, label)
 
     def report(
-        self, out: str | os.PathLike[str] | None = None, reference: str | None = None
+        self,
+        out: str | os.PathLike[str] | None = None,
+        reference: str | None = None,
+        *,
+        by_instance: bool = False,
     ) -> None:
         """Print the `table` and, if you pass a folder, write the table, the figure and the rows.
 
@@ -342,12 +355,14 @@ class Results:
             out: the folder for the files, created if missing; by default, no files are written.
             reference: the agent with which the other agents are compared; by default, the same
                 agent as in `table`.
+            by_instance: whether the printed table has its own rows for each instance, as in
+                `table`. The files do not depend on this argument.
         """
         from .console import output_console
         from .reports.table import print_results
 
         folder = None if out is None else check_path("out", out)
-        print_results(output_console(), self, reference)
+        print_results(output_console(), self, reference, by_instance=by_instance)
         if folder is not None:
             self.write(folder, reference)
 
@@ -540,6 +555,19 @@ def _check_runs(last: polars.DataFrame) -> None:
             "seed, or, if the runs are from two agents, rename one agent: "
             "dataclasses.replace(result, agent=...)"
         )
+    last_seed = polars.coalesce("last_seed", "seed")
+    ordered = last.filter(seed.is_not_null()).sort("seed")
+    next_seed = seed.shift(-1).over("env", "instance", "agent")
+    overlapping = ordered.with_columns(next=next_seed).filter(last_seed >= col("next"))
+    for env, agent, first, end, second in overlapping[
+        ["env", "agent", "seed", "last_seed", "next"]
+    ].rows():
+        n = end - first + 1
+        raise ValueError(
+            f"{agent} in {env}: streams of the runs with the seeds {first} and {second} have the "
+            "same users, because Gymnasium gives the streams of a run the seeds seed, seed + 1, "
+            f"...; choose seeds that differ by at least {n}, such as 0, {n} and {2 * n}"
+        )
     source = polars.struct(IS_OWN, col("sweep_seed").is_null())
     mixed = last.filter(source.n_unique().over("env", "agent") > 1)
     for env, agent in mixed["env", "agent"].rows():
@@ -554,19 +582,6 @@ def _check_runs(last: polars.DataFrame) -> None:
         cure = (
             "play the same number in each run or, if a longer run is your own loop, use only its "
             f"first sessions: env.result(name, {min(ends['step'])})"
-        )
-    last_seed = polars.coalesce("last_seed", "seed")
-    ordered = last.filter(seed.is_not_null()).sort("seed")
-    next_seed = seed.shift(-1).over("env", "instance", "agent")
-    overlapping = ordered.with_columns(next=next_seed).filter(last_seed >= col("next"))
-    for env, agent, first, end, second in overlapping[
-        ["env", "agent", "seed", "last_seed", "next"]
-    ].rows():
-        n = end - first + 1
-        raise ValueError(
-            f"{agent} in {env}: streams of the runs with the seeds {first} and {second} have the "
-            "same users, because Gymnasium gives the streams of a run the seeds seed, seed + 1, "
-            f"...; choose seeds that differ by at least {n}, such as 0, {n} and {2 * n}"
         )
         if last.filter(IS_OWN)["step"].min() == last["step"].min():
             cure += f". A loop may have fewer sessions than steps: {NO_SESSION}"

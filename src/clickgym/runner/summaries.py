@@ -97,6 +97,13 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
     return rows.with_columns(over=over, regret=regret).with_columns(unit=unit)
 
 
+def split_instances(rows: polars.DataFrame) -> polars.DataFrame:
+    """Return the rows of results in which each instance of an environment counts as an environment
+    of its own, with the label ``"ENV, INSTANCE"``.
+    """
+    return rows.with_columns(env=polars.format("{}, {}", "env", "instance"))
+
+
 def _means(measures: Sequence[str]) -> list[polars.Expr]:
     """Return Polars expressions for the means of columns. A mean is null if any value is null."""
     return [

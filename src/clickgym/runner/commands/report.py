@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..console import output_console, print_text
 from ..reports.bibliography import to_bibtex
-from ..reports.table import print_results, to_latex
+from ..reports.table import by_instances, print_results, to_latex
 from ..results import Results
 
 
@@ -60,6 +60,14 @@ def report(
             help="Compare the other agents with this agent; by default, with the first agent.",
         ),
     ] = None,
+    by_instance: Annotated[
+        bool,
+        typer.Option(
+            "--by-instance",
+            help="Print the table with rows for each instance, instead of averages over all "
+            "instances. The files stay the same.",
+        ),
+    ] = False,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the table as LaTeX, and write no files.")
     ] = False,
@@ -94,10 +102,11 @@ def report(
     """
     results, console = Results(folders).select(agents, environments), output_console()
     if latex or bib:
-        text = to_latex(results, reference) if latex else to_bibtex(results)
+        shown = by_instances(results) if by_instance else results
+        text = to_latex(shown, reference) if latex else to_bibtex(results)
         console.print(Text(text), soft_wrap=True)
         return
-    print_results(console, results, reference)
+    print_results(console, results, reference, by_instance=by_instance)
     if out is None and (agents or environments or folders[1:]):
         print_text(
             console,

@@ -76,6 +76,14 @@ def run(
             "module:name for your own metric.",
         ),
     ] = None,
+    by_instance: Annotated[
+        bool,
+        result_option(
+            "--by-instance",
+            help="Print the table with rows for each instance, instead of averages over all "
+            "instances.",
+        ),
+    ] = False,
     seed: Annotated[
         int, result_option(metavar="N", help="Random seed. The same seed gives the same results.")
     ] = 0,
@@ -144,7 +152,7 @@ def run(
         progress=progress,
         overwrite=overwrite,
     )
-    print_results(output_console(), results)
+    print_results(output_console(), results, by_instance=by_instance)
     if out is None:
         print_text(
             output_console(),

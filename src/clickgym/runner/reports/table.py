@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from polars import col
 from rich.console import Console
 
 from ...core.text import duration, one_line, regret_text, shorten
+from ...envs.instances.instance import FAMILIES
 from ..console import Column, print_table, print_text
 from ..make import requirements, resolve_agent
 from ..play.metrics import is_sum
@@ -24,6 +26,7 @@ from ..summaries import (
     describe_units,
     metrics_of,
     remarks,
+    split_instances,
     with_units,
 )
 
@@ -51,7 +54,13 @@ class FormattedTable(NamedTuple):
     notes: list[str]
 
 
-def print_results(console: Console, results: Results, reference: str | None = None) -> None:
+def print_results(
+    console: Console,
+    results: Results,
+    reference: str | None = None,
+    *,
+    by_instance: bool = False,
+) -> None:
     """Print the table of final results.
 
     Args:
@@ -59,8 +68,10 @@ def print_results(console: Console, results: Results, reference: str | None = No
         results: the results to show in the table.
         reference: the agent with which the other agents are compared; by default, the same agent as
             in `Results.table`.
+        by_instance: whether each instance of an environment has its own rows; by default, a row
+            shows the average over all instances.
     """
-    table = format_table(results, reference)
+    table = format_table(by_instances(results) if by_instance else results, reference)
     columns = [Column(name, align_right=name != "agent") for name in table.headings]
     print_text(console, table.title, "bold")
     console.print()
@@ -117,6 +128,11 @@ def format_table(
     *averaged, last_one = ["Reward", *filter(is_sum, metrics), *["time"] * with_time]
     subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
     notes = [f"{subject} per session{', and time is wall time' * with_time}."]
+    if any(table[name].null_count() for name in ("reward", *metrics)):
+        notes.append(
+            "– means not measured: your own loop measures no additional metrics, and no reward "
+            "that a wrapper changed."
+        )
     if n_missing := results.n_missing:
         notes.append(f"Runs not finished: {n_missing:,}. Run the same command again to resume.")
     if len(unknown_envs):
@@ -125,14 +141,10 @@ def format_table(
             f"{unknown_text}, because info has no regret for this reward. A higher total reward "
             "is better."
         )
-    notes += [*notes_on_pairs(table), *notes_on_users(results, table), *knowledge]
+    notes += [*notes_on_pairs(table), *notes_on_families(results)]
+    notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
     instance_text = f", {shorten(instances[0])}" if len(instances) == 1 else ""
-    if any(table[name].null_count() for name in ("reward", *metrics)):
-        notes.append(
-            "– means not measured: your own loop measures no additional metrics, and no reward "
-            "that a wrapper changed."
-        )
     last = results.rows.filter(step=results.horizon)
     over = describe_units(count_runs(with_units(last), ["env", "agent"]))
     if table["reward_ci95"].count():
@@ -151,6 +163,15 @@ def _renamed(results: Results, names: Mapping[str, str]) -> Results:
             raise ValueError(f"names has {twice[0]!r} for two names in the column {column}")
     rows = results.rows.with_columns(col(*columns).replace(names))
     return type(results).of_rows(rows, [config.renamed(names) for config in results.configs])
+
+
+def by_instances(results: Results) -> Results:
+    """Return the same results with each instance of an environment as an environment of its own."""
+    configs = []
+    for config in results.configs:
+        cells = [cell._replace(env=f"{cell.env}, {cell.instance}") for cell in config.cells]
+        configs.append(replace(config, cells=cells))
+    return type(results).of_rows(split_instances(results.rows), configs)
 
 
 def _env_titles(results: Results) -> dict[str, str]:
@@ -269,6 +290,21 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
         )
     for units, over in sorted({*compared.filter(col("units") <= 2).select("units", "over").rows()}):
         yield f"{TOO_FEW[over][units - 1]} too few for p."
+
+
+def notes_on_families(results: Results) -> Iterator[str]:
+    """Yield a note on each environment whose rows are means over instances of different families,
+    which are no sample of one kind of users.
+    """
+    pairs = results.rows.select("env", "instance").unique(maintain_order=True)
+    for (env,), instances in pairs.group_by("env", maintain_order=True):
+        families = {name.partition(":")[0] for name in instances["instance"]}
+        if len(families) > 1 and not families.isdisjoint(FAMILIES):
+            yield (
+                f"{env}: means over different families ({_join_names(sorted(families))}), "
+                "which do not stand for one kind of users. For a table by instance: --by-instance, "
+                "or table(by_instance=True)."
+            )
 
 
 def _join_names(names: Sequence[str]) -> str:
