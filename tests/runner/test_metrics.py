@@ -329,27 +329,36 @@ no_click = Metric("sessions without a click", clicks_from, lambda env, b: FROM, 
 """
 
 
-@pytest.mark.parametrize("agent", ["Random", Reverses])
-def test_a_metric_of_ones_own_by_name(write, tmp_path, agent):
+@pytest.mark.parametrize(("agent", "label"), [("Random", ""), (Reverses, "none")])
+def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
     """Threads and worker processes know the metric, and the value that a program sets in its
-    module. An edit of the module, or another value, makes another sweep.
+    module. An edit of the module, or another value, makes another sweep. A label is the name of the
+    column.
     """
     write(own_metric=OWN)
     name, out = "own_metric:no_click", tmp_path / "out"
+    column, name = label or name, f"{label}={name}".lstrip("=")
     sweep = partial(clickgym.sweep, ["PBMRank-v0"], {"it": agent}, 50, out=out, n_jobs=2)
     rows = sweep(runs=2, metrics=["any_click", name]).rows.filter(step=50)
-    assert (rows["any_click"] + rows[name]).to_list() == [50, 50]
+    assert (rows["any_click"] + rows[column]).to_list() == [50, 50]
+    assert clickgym.Results(out).table()[column].item() == pytest.approx(rows[column].mean() / 50)
     own = importlib.import_module("own_metric")
     own.FROM = 2
-    with pytest.raises(ValueError, match=f"metric {name} is not the same, .* own_metric:FROM has"):
+    with pytest.raises(ValueError, match=r"own_metric:no_click is not the same, .*:FROM has"):
         sweep(runs=2, metrics=["any_click", name])
     lower = sweep(runs=2, metrics=["any_click", name], overwrite=True).rows.filter(step=50)
-    assert lower[name].sum() > rows[name].sum()
+    assert lower[column].sum() > rows[column].sum()
     own.FROM = 0
     write(own_metric=OWN.replace("return 1.0", "return 2.0 / 2.0"))
     with pytest.raises(ValueError, match=r"because own_metric has changed"):
         sweep(runs=2, metrics=["any_click", name])
-    assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=[name]).metrics] == [name]
+    assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=[name]).metrics] == [column]
+    if label:
+        by_label = clickgym.run(agent, "PBMRank-v0", 9, metrics={label: "own_metric:no_click"})
+        assert [*by_label.metrics] == [label]
+    for wrong in ("ndcg=own_metric:no_click", "share=any_click"):
+        with pytest.raises(ValueError, match="expected a new label before the name of your own"):
+            clickgym.run(agent, "PBMRank-v0", 9, metrics=[wrong])
 
 
 def test_a_report_imports_no_metric(write, tmp_path, monkeypatch):

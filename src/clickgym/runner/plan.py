@@ -20,6 +20,7 @@ from .make import (
     make_resolved_agent,
     resolve_agent,
     resolve_env,
+    split_label,
     warn_of_shared_arguments,
 )
 from .meaning import meaning_of
@@ -180,7 +181,9 @@ def config_of(
         checkpoints=checkpoints,
         metrics=[*metrics],
         own_metrics={
-            name: meaning_of(name, module_of("metric", name)) for name in metrics if is_own(name)
+            name: meaning_of(name, module_of("metric", name))
+            for _, name in map(split_label, metrics)
+            if is_own(name)
         },
         seed=seed,
         envs={label: meaning_of(env, env_of[label]) for label, env in envs.items()},

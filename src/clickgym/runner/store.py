@@ -74,7 +74,7 @@ class Config:
             name.
         horizon: T, the number of sessions in each run.
         checkpoints: the numbers of sessions after which totals are recorded.
-        metrics: the names of the additional metrics.
+        metrics: the names of the additional metrics, with their labels.
         results: `RESULTS` of the clickgym version that played the runs.
         own_metrics: the users' own code behind metrics such as ``"my_module:my_metric"``, keyed by
             name.
@@ -305,7 +305,7 @@ def read_runs(folder: Path, config: Config) -> FinishedRuns:
                 continue
             with one_line_errors(file, "has runs that this version cannot read", cure):
                 run |= {name: np.array(run[name]) for name in ("regret", "reward", "clicks")}
-                metrics = {name: np.array(run["metrics"][name]) for name in config.metrics}
+                metrics = {name: np.array(values) for name, values in run["metrics"].items()}
                 result = Result(**run | {"steps": steps, "metrics": metrics})
                 runs[result.env, result.instance, result.agent, number] = result
     return runs

@@ -30,7 +30,7 @@ def sweep(
     runs: int = 10,
     *,
     instances: Sequence[Any] | Literal["shipped"] | None = None,
-    metrics: Sequence[str] = (),
+    metrics: Sequence[str] | Mapping[str, str] = (),
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     n_jobs: int = -1,
@@ -71,7 +71,9 @@ def sweep(
             ``"shipped"``, alone or in the list, stands for all real queries in the package. By
             default, each id has its own default instance, which is the same query for most ids.
         metrics: the names of additional metrics: of `clickgym.runner.METRICS`, or
-            ``"my_module:my_metric"`` for your own `clickgym.runner.Metric`; by default, none.
+            ``"my_module:my_metric"`` for your own `clickgym.runner.Metric`, or
+            ``"LABEL=my_module:my_metric"`` to choose the name of its column; or a mapping from
+            labels to names. By default, none.
         seed: the seed of the whole sweep.
         out: the results folder, created if missing; by default, nothing is saved.
         n_jobs: the number of workers; by default, -1, which means one worker per processor.
@@ -112,7 +114,7 @@ def sweep(
     folder = None if out is None else check_path("out", out).absolute()
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
     seed = check_count("seed", seed, 0, 2**63 - 1)  # a column of the results has 64 bits
-    metrics, steps = Metrics(metrics).names, checkpoint_steps(horizon, checkpoints).tolist()
+    metrics, steps = Metrics(metrics).specs, checkpoint_steps(horizon, checkpoints).tolist()
     if n_jobs == 0 or not (n_jobs is None or is_integer(n_jobs)):
         raise value_error("n_jobs", n_jobs, "a number of workers, or -1 for all processors")
     envs, agents = by_label("environment", envs), by_label("agent", agents)

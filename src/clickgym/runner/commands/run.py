@@ -73,7 +73,7 @@ def run(
             *("--metrics", "-m"),
             metavar="METRIC...",
             help=f"Metrics to measure in addition to regret and reward: {', '.join(METRICS)}; or "
-            "module:name for your own metric.",
+            "module:name for your own metric, with LABEL= before it to choose its label.",
         ),
     ] = None,
     by_instance: Annotated[

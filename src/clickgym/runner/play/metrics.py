@@ -15,7 +15,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.any_env import user_model_of
 from ...measure.meter import N_TOTALS, Meter
 from ...measure.result import FACTS, HOW_PLAYED, TOTALS
+from ..make import split_label
 from ..run_errors import agent_error
 
 Env = ClickEnv | ClickVectorEnv
@@ -344,10 +345,13 @@ class Metrics:
     The kernel is called as ``kernel(contexts, ranking, clicks, expectation, totals)``.
 
     Args:
-        names: the names of the metrics, which `metric_of` must accept; by default, none.
+        metrics: the names of the metrics, which `metric_of` must accept, with ``LABEL=`` before the
+            name of a user's own metric if its column is to have another name; or a mapping from
+            labels to names. By default, none.
 
     Attributes:
-        names: the names of all metrics, which become columns of the table.
+        specs: the metrics as text, with their labels.
+        names: the names of all metrics, or their labels, which become columns of the table.
         summed: the names of the metrics that the kernel sums. In the totals, these metrics follow
             regret, reward and clicks.
         held_out: the metrics for which the agent ranks held-out queries at each checkpoint, with
@@ -356,18 +360,28 @@ class Metrics:
 
     Raises:
         ValueError, ImportError: a name is unknown, is given twice, or is the name of a column of
-            results.
+            results; or a label stands before a metric of clickgym, or is the name of one.
     """
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self.names = check_labels("metrics", names)
-        for name in self.names:
-            if name in COLUMNS:
+    def __init__(self, metrics: Iterable[str] | Mapping[str, str] = ()) -> None:
+        if isinstance(metrics, Mapping):
+            metrics = [f"{label}={name}" for label, name in metrics.items()]
+        self.specs = check_labels("metrics", metrics)
+        pairs = [split_label(spec) for spec in self.specs]
+        self.names = check_labels("metrics", [label or name for label, name in pairs])
+        for label, name in pairs:
+            if (label or name) in COLUMNS:
                 raise ValueError(
-                    f"the metric {name!r} has the name of a column of the results; add it to "
-                    "METRICS under another name"
+                    f"the metric {label or name!r} has the name of a column of the results; give "
+                    "it another label, or add it to METRICS under another name"
                 )
-        self._metrics = {name: metric_of(name) for name in self.names}
+            is_taken = label is not None and (label in METRICS or label.partition("@")[0] in AT_K)
+            if label is not None and (is_taken or not is_own(name) or not label.isprintable()):
+                raise ValueError(
+                    f"metric is {f'{label}={name}'!r}; expected a new label before the name of "
+                    "your own metric, as in mine=my_module:my_metric"
+                )
+        self._metrics = {label or name: metric_of(name) for label, name in pairs}
         self.summed = tuple(name for name, metric in self._metrics.items() if metric.kernel)
         self.held_out: dict[str, list[float]] = {
             name: [] for name, metric in self._metrics.items() if not metric.kernel

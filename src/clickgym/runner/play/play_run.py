@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -47,7 +47,7 @@ def run(
     *,
     seed: int | None = None,
     checkpoints: ArrayLike | None = None,
-    metrics: Sequence[str] = (),
+    metrics: Sequence[str] | Mapping[str, str] = (),
     engine: Engine = "auto",
 ) -> Result:
     """Run an agent in an environment for ``horizon`` sessions, and measure its regret, reward and
@@ -74,9 +74,10 @@ def run(
             ``"auto"``, which uses the compiled engine if possible. Both engines give exactly the
             same lists, clicks and regret. A `Learner` accepts only ``"auto"``.
         metrics: the names of additional metrics: of `clickgym.runner.METRICS`, or
-            ``"my_module:my_metric"`` for your own `clickgym.runner.Metric`; by default, none. A
-            metric that requires a single best list or production list raises an error if the
-            candidates or the users' states change.
+            ``"my_module:my_metric"`` for your own `clickgym.runner.Metric`, or
+            ``"LABEL=my_module:my_metric"`` to choose the name of its column; or a mapping from
+            labels to names. By default, none. A metric that requires a single best list or
+            production list raises an error if the candidates or the users' states change.
 
     Returns:
         The measurements of the run. The attribute ``engine`` names the engine that was used.
