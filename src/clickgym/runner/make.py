@@ -44,6 +44,9 @@ AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, A
 EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | UserModel | tuple[Any, Mapping[str, Any]]
 """What you can pass as an environment: an id, a click model, or one of these with arguments."""
 
+BY_NAME: dict[str, Callable[..., BaseAgent]] = {**AGENTS, "FrozenPolicy": FrozenPolicy}
+"""The agents that a name without a module stands for."""
+
 Object = TypeVar("Object")
 
 
@@ -402,10 +405,10 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
     obj, hyperparameters = split(agent)
     if not isinstance(obj, str):
         return _check_maker(obj, short_repr(obj)), hyperparameters
-    if obj in AGENTS:
-        return AGENTS[obj], hyperparameters
+    if obj in BY_NAME:
+        return BY_NAME[obj], hyperparameters
     if ":" not in obj:
-        raise ValueError(f"{unknown_message('agent', obj, AGENTS)}; {NAMING_HINT}")
+        raise ValueError(f"{unknown_message('agent', obj, BY_NAME)}; {NAMING_HINT}")
     return _check_maker(object_of("agent", obj), f"agent {obj!r}"), hyperparameters
 
 

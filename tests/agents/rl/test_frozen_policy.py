@@ -50,14 +50,28 @@ def test_a_saved_model_knows_its_lists(tmp_path):
     env = ScoresAction(ClickEnv(SMALL))
     model = trained(PPO, env, **FEW)
     model.save(tmp_path / "model.zip")
-    agents = [FrozenPolicy(model=it) for it in (model, PPO.load(tmp_path / "model.zip"))]
+    file = tmp_path / "model.zip"
+    agents = [FrozenPolicy(model=it) for it in (model, PPO.load(file))]
+    agents += [FrozenPolicy(model=file, algorithm=PPO)]
+    agents += [clickgym.make_agent(f"FrozenPolicy:model={file},algorithm=PPO", ClickEnv(SMALL))]
     for clicks in CLICKS:
         action, _ = model.predict(clicks, deterministic=True)
         for agent in agents:
             assert (agent.n_items, agent.n_positions) == (4, 3)
             np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
-    with pytest.raises(ValueError, match="lists of 3 out of 4 items, but you passed n_items=5"):
-        FrozenPolicy(5, 3, model=model)
+    for sizes in ((5, 3), (4, 2)):
+        with pytest.raises(ValueError, match="lists of 3 out of 4 items, but lists of"):
+            FrozenPolicy(*sizes, model=model)
+    other_sizes = "lists of 3 out of 4 items, but lists of 5 out of 10"
+    for env in ("PBMRank-v0", ClickEnv(PositionBasedModel([0.5] * 10, [1.0] * 5))):
+        with pytest.raises(ValueError, match=other_sizes):
+            clickgym.run(agents[0], env, 10)
+    with pytest.raises(ValueError, match=other_sizes):
+        clickgym.make_agent((FrozenPolicy, {"model": model}), "PBMRank-v0")
+    with pytest.raises(TypeError, match="name the algorithm that saved it"):
+        FrozenPolicy(model=str(file))
+    with pytest.raises(ValueError, match=r"'A2' *\Z|no 'A2'"):
+        FrozenPolicy(model=file, algorithm="A2")
 
 
 class Remembers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import combinations
@@ -17,10 +18,13 @@ from ...core.checks import (
     as_call,
     check_count,
     check_flag,
+    check_path,
     check_positions,
     generator,
     short_repr,
 )
+from ...core.errors import FAILURES, cause
+from ...core.modules import object_of
 from ...envs.spaces import check_items, list_sizes, without_repeats
 from ...envs.wrappers.actions import ListActionSpace
 from ...envs.wrappers.item_by_item import Choices, PartialLists, space_of_partial_lists
@@ -51,19 +55,23 @@ class FrozenPolicy(Agent):
     Args:
         n_items, n_positions: the numbers of items and positions, L and K; by default, they are read
             from the model's action space.
-        model: a trained model with a method ``predict``, or a function that takes an observation
-            and returns a list. If a list repeats an item, the agent shows the item once and fills
-            the free position with another item.
+        model: a trained model with a method ``predict``, or the file in which a model was saved; or
+            a function that takes an observation and returns a list. If a list repeats an item, the
+            agent shows the item once and fills the free position with another item.
+        algorithm: if ``model`` is a file, the class of the algorithm that saved it, or its name:
+            ``"PPO"`` or another class of stable-baselines3, or ``"sb3_contrib:TRPO"``.
         deterministic: whether the model chooses the most probable action; if False, the model draws
             an action from its policy.
         seed: the seed of the random generator with which the model draws actions and
             `PlackettLuceActorCritic` breaks ties. Torch's global generator does not change.
 
     Raises:
-        TypeError: ``model`` is neither a model nor a function, or the numbers of items and
-            positions cannot be read from ``model`` and are not given.
+        TypeError: ``model`` is neither a model nor a function, or is a file without an
+            ``algorithm``, or the numbers of items and positions cannot be read from ``model`` and
+            are not given.
         ValueError: ``n_items`` or ``n_positions`` is invalid, or differs from the model's action
-            space.
+            space; or the algorithm cannot load the file.
+        OSError: the file cannot be read.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -88,12 +96,15 @@ class FrozenPolicy(Agent):
         model: Any,
         deterministic: bool = True,
         seed: Seed = None,
+        algorithm: Any = None,
     ) -> None:
+        if isinstance(model, str | os.PathLike):
+            model = _load(model, algorithm)
         self.model, self._has_space = model, hasattr(model, "predict")
         if isinstance(model, type) or not (self._has_space or callable(model)):
             raise TypeError(
                 f"model is {short_repr(model)}; expected a trained model with a method "
-                "predict, or a function that returns lists"
+                "predict, the file of one, or a function that returns lists"
             )
         self.deterministic = check_flag("deterministic", deterministic)
         self._actions: Any = getattr(model, "action_space", None)
@@ -112,10 +123,7 @@ class FrozenPolicy(Agent):
                 "positions: pass n_items and n_positions, as in FrozenPolicy(10, 5, model=...)"
             )
         if (n_items or sizes[0], n_positions or sizes[1]) != sizes:
-            raise ValueError(
-                f"model returns lists of {sizes[1]} out of {sizes[0]} items, but you passed "
-                f"n_items={n_items} and n_positions={n_positions}; leave both arguments out"
-            )
+            raise _other_sizes(sizes, (n_items, n_positions))
         self.n_items = check_count("n_items", sizes[0])
         self.n_positions = check_positions(sizes[1], self.n_items)
         self._takes_masks = (
@@ -132,6 +140,9 @@ class FrozenPolicy(Agent):
 
     def engine_in(self, env: EnvTraits, engine: str) -> str:
         super().engine_in(env, engine)
+        sizes = env.sizes["n_items"], env.sizes["n_positions"]
+        if sizes != (self.n_items, self.n_positions):
+            raise _other_sizes((self.n_items, self.n_positions), sizes)
         self._env_space = env.observation_space
         if not isinstance(self._actions, Choices):
             self._env_space = _seen_part(env.observation_space, self._model_space)
@@ -192,6 +203,34 @@ class FrozenPolicy(Agent):
             choice = self._act(partial_lists.observe(observation), is_first, mask)
             partial_lists.place(np.asarray(choice))
         return partial_lists.rankings
+
+
+def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
+    """Load a trained model from a file."""
+    if algorithm is None:
+        raise TypeError(
+            f"model is the file {str(file)!r}; name the algorithm that saved it, as in "
+            "FrozenPolicy(model=..., algorithm='PPO') or FrozenPolicy:model=...,algorithm=PPO"
+        )
+    if isinstance(algorithm, str):
+        name = algorithm if ":" in algorithm else f"stable_baselines3:{algorithm}"
+        algorithm = object_of("algorithm", name)
+    path = check_path("model", file)
+    try:
+        return algorithm.load(path, device="cpu")
+    except OSError:
+        raise
+    except FAILURES as error:
+        name = getattr(algorithm, "__name__", algorithm)
+        raise ValueError(f"{name} cannot load the model {str(file)!r}: {cause(error)}") from error
+
+
+def _other_sizes(sizes: Any, others: Any) -> ValueError:
+    """Return the error to raise if a model is used with other sizes ``(L, K)`` than its own."""
+    return ValueError(
+        f"model returns lists of {sizes[1]} out of {sizes[0]} items, but lists of {others[1]} out "
+        f"of {others[0]} items are expected here; use a model that was trained with these sizes"
+    )
 
 
 def _convert(observation: Any, env_space: gym.Space | None, model_space: Any) -> Any:

@@ -16,7 +16,7 @@ from ...core.modules import object_of
 from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output_console, print_text
-from ..make import resolve_agent, resolve_env
+from ..make import BY_NAME, resolve_agent, resolve_env
 from ..play.metrics import AT_K, METRICS, Metric, metric_of
 
 
@@ -68,8 +68,8 @@ def text_of(name: str) -> str:
                 f"clickgym show cannot describe {name}, which is not an environment of clickgym"
             )
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
-    if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        own = None if name in AGENTS else object_of("agent", name)
+    if name in BY_NAME or re.fullmatch(r"[\w.]+:[\w.]+", name):
+        own = None if name in BY_NAME else object_of("agent", name)
         if isinstance(own, Metric):
             return own.description
         agent: Any = resolve_agent(name)[0]
