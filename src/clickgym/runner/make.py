@@ -462,7 +462,7 @@ def observed_sizes(maker: Callable[..., Any]) -> list[str]:
 
 def make_agent(
     agent: AgentLike,
-    env: gym.Env,
+    env: gym.Env | EnvLike,
     *,
     horizon: int | None = None,
     seed: Seed = None,
@@ -479,7 +479,8 @@ def make_agent(
         agent: an agent's name in the form used on the command line, such as
             ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; a subclass of
             `Agent`, or an RL algorithm of stable-baselines3; or ``(class, arguments)``.
-        env: the environment for which the agent is created.
+        env: the environment for which the agent is created: an id such as ``"PBMRank-v0"``, or
+            anything else that `make_env` accepts.
         horizon: T, the number of sessions, which is passed to agents that take a horizon.
         seed: the seed of the agent's own random generator; by default, a random seed.
         **hyperparameters: hyper-parameters of the agent; they take precedence over the arguments
@@ -496,14 +497,14 @@ def make_agent(
         TypeError: the agent has no hyper-parameter with one of the names that you passed.
 
     Example:
-        >>> import gymnasium as gym, clickgym
-        >>> agent = clickgym.make_agent("PBMUCB", gym.make("PBMRank-v0"), seed=0)
+        >>> import clickgym
+        >>> agent = clickgym.make_agent("PBMUCB", "PBMRank-v0", seed=0)
         >>> sorted(agent.filled_in)
         ['examination', 'n_items', 'n_positions']
     """
-    check_kind("env", env, gym.Env, AN_ENV)
     maker, arguments = resolve_agent(agent)
-    return make_resolved_agent((maker, {**arguments, **hyperparameters}), env, horizon, seed)
+    arguments = {**arguments, **hyperparameters}
+    return make_resolved_agent((maker, arguments), make_env(env), horizon, seed)
 
 
 def make_resolved_agent(
