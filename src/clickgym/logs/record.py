@@ -12,7 +12,7 @@ import numpy as np
 from ..agents import Agent
 from ..core.checks import AN_ENV, check_count, check_kind
 from ..envs import ClickEnv
-from ..envs.any_env import clicks_shown, read_clicks, sizes_of
+from ..envs.facts import clicks_shown, read_clicks, sizes_of
 from ..runner.play.play_run import run
 from .log import ClickLog
 

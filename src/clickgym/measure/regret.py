@@ -26,13 +26,13 @@ from gymnasium.wrappers.vector import NormalizeReward as NormalizeRewards
 from ..core.checks import AN_ENV, check_count, check_horizon, check_kind
 from ..core.errors import Fault, SessionError
 from ..core.kernels import clock
-from ..envs.any_env import check_streams, label_of, query_of, stream_of, user_model_of
 from ..envs.base_env import name_of
+from ..envs.facts import label_of, query_of, user_model_of
 from ..envs.vector_env import ClickVectorEnv
 from ..envs.wrappers.item_by_item import Choices
 from .meter import Record, checkpoint_steps
 from .result import NO_SESSION, OWN_LOOP, Result
-from .sessions import Measure, measures_of, own_sessions, stream_outcome
+from .sessions import Measure, checked_stream, measures_of, own_sessions, stream_outcome
 
 
 class _Recorded:
@@ -254,8 +254,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         check_kind("env", env, VectorEnv, expected)
         if isinstance(env.single_action_space, Choices):
             raise TypeError(_NO_SESSIONS)
-        stream = stream_of(env)
-        check_streams("RecordVectorRegret measures", stream, env.num_envs)
+        stream = checked_stream("RecordVectorRegret measures", env)
         self._measures = measures_of(env)
         layers = (*_layers(env), *_layers(stream))
         self._changes = [type(x).__name__ for x in layers if isinstance(x, CHANGE_REWARDS)]

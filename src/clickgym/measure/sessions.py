@@ -15,13 +15,48 @@ from numpy.typing import NDArray
 
 from ..core.checks import short_repr
 from ..core.errors import Fault
-from ..envs.any_env import (
+from ..envs.base_env import name_of
+from ..envs.facts import (
+    changing_users_of,
     check_shows_clicks,
     click_env_of,
     clicks_of,
     clicks_shown,
     read_clicks,
+    stream_of,
 )
+
+
+def why_not_parallel(users: str) -> str:
+    """Return why parallel streams do not simulate users who change at fixed sessions, for messages.
+
+    Args:
+        users: the name of the class of users.
+    """
+    return (
+        "parallel streams, each with its own count of steps, but users of a "
+        f"{users} change at fixed steps"
+    )
+
+
+def checked_stream(subject: str, envs: VectorEnv) -> Any:
+    """Return an environment that represents each stream of a vector environment, as `stream_of`
+    does, after checking that the users of several streams do not change at fixed sessions.
+
+    Args:
+        subject: the beginning of the message, such as ``"vec_env steps"``.
+        envs: the vector environment.
+
+    Raises:
+        ValueError: they change, and there are several streams.
+    """
+    stream = stream_of(envs)
+    if envs.num_envs > 1 and (users := changing_users_of(stream)):
+        raise ValueError(
+            f"{name_of(stream)}: {subject} {why_not_parallel(users)}; step a single environment "
+            "in RecordRegret"
+        )
+    return stream
 
 
 def as_finite(name: str, value: Any) -> float:

@@ -25,7 +25,7 @@ from ..envs import (
     PositionBasedModel,
     load_instance,
 )
-from ..envs.any_env import clicks_of
+from ..envs.facts import clicks_of
 from .make import (
     AgentLike,
     accepts,

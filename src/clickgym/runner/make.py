@@ -30,8 +30,8 @@ from ..core.errors import FAILURES, SessionError, cause
 from ..core.modules import module_of, object_of
 from ..core.specs import format_spec, parse_spec
 from ..envs import ENVIRONMENTS, ClickEnv, UserModel
-from ..envs.any_env import sizes_of
 from ..envs.base_env import name_of
+from ..envs.facts import sizes_of
 from ..envs.instances.instance import shipped_instances
 from .run_errors import AgentError
 

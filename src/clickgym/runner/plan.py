@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from ..agents.agent import UnsuitedError
 from ..core.modules import module_of
 from ..envs import ClickEnv
-from ..envs.any_env import sizes_of, user_model_of
+from ..envs.facts import sizes_of, user_model_of
 from .make import (
     AgentLike,
     EnvLike,

@@ -24,7 +24,7 @@ from ...core.checks import (
     short_repr,
     unknown_message,
 )
-from ...envs.any_env import why_not_parallel
+from ...measure.sessions import why_not_parallel
 from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:

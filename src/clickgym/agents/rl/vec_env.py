@@ -19,7 +19,6 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from ...core.checks import check_choice, check_count, check_kind
 from ...core.specs import parse_spec
-from ...envs.any_env import check_streams, stream_of
 from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import NumberedLists, Scores
 from ...envs.wrappers.item_by_item import (
@@ -29,6 +28,7 @@ from ...envs.wrappers.item_by_item import (
     space_of_partial_lists,
 )
 from ...measure.regret import RecordVectorRegret
+from ...measure.sessions import checked_stream
 
 CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"
 """The name under which clickgym's ids are registered."""
@@ -102,7 +102,7 @@ def vec_env(
             "env is already a vector environment: leave out n_envs, and pass the other "
             "arguments to gym.make_vec when you create the environment"
         )
-    check_streams("vec_env steps", stream_of(streams), streams.num_envs)
+    checked_stream("vec_env steps", streams)
     if not isinstance(streams, VectorWrapper):
         with suppress(TypeError, ValueError):  # its observations or rewards cannot be measured
             streams = RecordVectorRegret(streams)

@@ -29,7 +29,7 @@ from ...core.kernels import clock, entry, kernel
 from ...core.modules import object_of
 from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
-from ...envs.any_env import user_model_of
+from ...envs.facts import user_model_of
 from ...measure.meter import N_TOTALS, Meter
 from ...measure.result import FACTS, HOW_PLAYED, TOTALS
 from ..make import split_label

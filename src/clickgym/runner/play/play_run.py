@@ -18,7 +18,8 @@ from ...core.checks import check_choice, check_horizon, check_seed
 from ...core.errors import SessionError
 from ...core.kernels import compilation_note
 from ...envs import ClickEnv
-from ...envs.any_env import (
+from ...envs.base_env import name_of
+from ...envs.facts import (
     changing_users_of,
     click_env_of,
     label_of,
@@ -26,7 +27,6 @@ from ...envs.any_env import (
     sizes_of,
     user_model_of,
 )
-from ...envs.base_env import name_of
 from ...envs.registration import without_own_wrappers
 from ...measure.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ...measure.result import Result

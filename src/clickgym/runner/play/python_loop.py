@@ -20,8 +20,8 @@ from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault, SessionError
 from ...core.kernels import clock
 from ...envs import ClickEnv, ClickVectorEnv
-from ...envs.any_env import click_env_of, clicks_of, sizes_of
 from ...envs.base_env import name_of
+from ...envs.facts import click_env_of, clicks_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
 from ...measure.sessions import Measure, measures_of, own_sessions, stream_outcome
 from ..run_errors import AgentError, agent_error, check_list, environment_error

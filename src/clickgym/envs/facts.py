@@ -156,36 +156,6 @@ def changing_users_of(env: Any) -> str:
     return type(model).__name__ if model and len(model.starts) > 1 else ""
 
 
-def why_not_parallel(users: str) -> str:
-    """Return why parallel streams do not simulate users who change at fixed sessions, for messages.
-
-    Args:
-        users: the name of the class of users.
-    """
-    return (
-        "parallel streams, each with its own count of steps, but users of a "
-        f"{users} change at fixed steps"
-    )
-
-
-def check_streams(subject: str, stream: Any, n_streams: int) -> None:
-    """Check that the users of several streams do not change at fixed sessions.
-
-    Args:
-        subject: the beginning of the message, such as ``"vec_env steps"``.
-        stream: an environment that represents each stream.
-        n_streams: the number of streams.
-
-    Raises:
-        ValueError: they change, and there are several streams.
-    """
-    if n_streams > 1 and (users := changing_users_of(stream)):
-        raise ValueError(
-            f"{name_of(stream)}: {subject} {why_not_parallel(users)}; step a single environment "
-            "in RecordRegret"
-        )
-
-
 def stream_of(envs: VectorEnv) -> Any:
     """Return an environment that represents each stream of a vector environment: the first single
     environment of a ``SyncVectorEnv``, a new one for an ``AsyncVectorEnv``, whose environments are
