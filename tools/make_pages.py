@@ -5,6 +5,7 @@ The command is ``make pages``.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +24,12 @@ from clickgym.bench.board import (
     DATA,
     OURS,
     Line,
-    board,
     line_file,
     published_lines,
     scored_tasks,
 )
 from clickgym.bench.result_files import read_results
-from clickgym.bench.score import difference
+from clickgym.bench.score import Summary, difference
 from clickgym.bench.tasks import ABILITIES, ScoredTask, tasks_of
 from clickgym.core.files import write_whole
 from clickgym.core.text import markdown_table
@@ -80,9 +80,9 @@ def pages() -> dict[Path, str]:
         "studies": {"studies": _studies()},
         "scorecard": {
             "recommended": _recommended(),
-            "board": _board(features=False),
-            "features": _board(features=True),
-            "differences": _differences(),
+            "click models": _click_models(),
+            **_boards(),
+            "runs": _runs(),
             "abilities": _abilities(),
         },
         "rl": {
@@ -116,11 +116,7 @@ def _abilities() -> str:
     rows = []
     for ability, groups in ABILITIES.items():
         tasks = tasks_of(ability)
-        models = dict.fromkeys(
-            model.removeprefix("NonStationary").removeprefix("Contextual")
-            for group in groups
-            for model in group.models
-        )
+        models = dict.fromkeys(map(_click_model, tasks))
         sessions = dict.fromkeys(f"{task.horizon:,}" for task in tasks)
         about = "; ".join(dict.fromkeys(group.about for group in groups))
         rows.append((ability, about, ", ".join(models), str(len(tasks)), ", ".join(sessions)))
@@ -128,64 +124,116 @@ def _abilities() -> str:
     return _table(header, *rows)
 
 
-def _board(features: bool) -> str:
-    """Return a board of the scorecard: agents that rank by features, or all other agents. Two
-    columns say with which versions of clickgym the runs were played and replayed.
+def _click_model(task: ScoredTask) -> str:
+    """Return the short name of a task's click model, such as "PBM"."""
+    return re.sub(r"^(NonStationary|Contextual)|Rank-v0$", "", task.env)
+
+
+CHECKED = {
+    "PBM": "passes",
+    "UBM": "undecided",
+    "CCM": "undecided",
+    "DBN": "undecided",
+    "DCM": "undecided",
+    "CM": "fails",
+}
+"""What ``clickgym check-models`` says of each click model on the sample of real sessions (see
+docs/fit.md): the interval of *predicted* lies above one half, contains it, or lies below.
+"""
+
+
+def _click_models() -> str:
+    """Return the table of the click models of the scored tasks without features."""
+    n_tasks = Counter(_click_model(task) for task in scored_tasks(features=False))
+    names = [*CHECKED, *sorted(n_tasks.keys() - CHECKED)]
+    rows = [(name, str(n_tasks[name]), CHECKED.get(name, "not tested")) for name in names]
+    return _table(("click model", "tasks", "check on the real log"), *rows)
+
+
+def _ranked(tasks: Sequence[ScoredTask]) -> list[tuple[Line, Summary]]:
+    """Return the agents that played at least half of the tasks, with their scores, best first."""
+    summaries = [(line, line.summary(tasks, intervals=False)) for line in published_lines()]
+    scored = [(line, summary) for line, summary in summaries if summary is not None]
+    return sorted(scored, key=lambda pair: -pair[1].value)
+
+
+def _boards() -> dict[str, str]:
+    """Return the boards: all tasks without features, those with the PBM, *memory*, *features*."""
+    all_but_features = scored_tasks(features=False)
+    pbm = [task for task in all_but_features if _click_model(task) == "PBM"]
+    memory, features = scored_tasks(ability="memory"), scored_tasks(features=True)
+    observe_states = [pair for pair in _ranked(memory) if "states" in pair[0].requires]
+    others = [pair for pair in _ranked(memory) if pair not in observe_states]
+    return {
+        "board": _board(all_but_features, _ranked(all_but_features)),
+        "pbm": _board(pbm, _ranked(pbm)[:12]),
+        "memory": _board(memory, [*observe_states, *others[:3]]),
+        "features": _board(features, _ranked(features)),
+    }
+
+
+LINKS = {"MixTS": "[MixTS](#mixts-our-own-agent)"}
+
+
+def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) -> str:
+    """Return a board, and a sentence that names the agents that the runs cannot tell apart from the
+    best published agent.
+
+    Args:
+        tasks: the tasks that the board covers.
+        ranked: the agents and their scores, best first.
     """
-    header, *rows = board(published_lines(), features)
-    links = {"MixTS": "[MixTS](#mixts-our-own-agent)"}
-    replayed = {agent: _short(version) for agent, version in replayed_with().items()}
-    return _table(
-        [*header, "played with", "replayed with"],
-        *(
-            (
-                links.get(agent, agent),
-                requires or "–",
-                *cells,
-                _played_with(agent),
-                replayed.get(agent, "–"),
-            )
-            for agent, requires, *cells in rows
-        ),
-    )
-
-
-def _played_with(agent: str) -> str:
-    """Return the versions of clickgym that played an agent's shipped runs, such as "4.0, 5.0"."""
-    _, made = read_results(line_file(DATA, agent))
-    added = made.get("added", {}).get("clickgym")
-    return ", ".join(map(_short, filter(None, (made["clickgym"], added))))
-
-
-def _short(version: str) -> str:
-    return version.removesuffix(".0")
-
-
-N_COMPARED = 10
-"""The number of agents, best first, that the table of differences compares."""
-
-
-def _differences() -> str:
-    """Return the table that compares the best agents with the best published one, and a sentence
-    that names the agents that the runs cannot tell apart from it.
-    """
-    tasks = scored_tasks(features=False)
-    summaries = [(line.summary(tasks, intervals=False), line) for line in published_lines()]
-    scored = [(summary.value, line) for summary, line in summaries if summary is not None]
-    lines = [line for _, line in sorted(scored, key=lambda pair: -pair[0])][:N_COMPARED]
-    best = next(line for line in lines if line.agent not in OURS)
+    best = next(line for line, _ in ranked if line.agent not in OURS)
+    has_abilities = len({task.ability for task in tasks}) > 1
     rows, undecided = [], []
-    for line in lines:
+    for line, summary in ranked:
+        cells = [LINKS.get(line.agent, line.agent), f"{summary.value:z.2f}"]
         if line is best:
-            continue
-        it = difference(line.scores, best.scores, tasks)
-        interval = f"{it.low:+z.2f} to {it.high:+z.2f}"
-        rows.append([line.agent, f"{it.value:+z.2f}", interval, f"{it.improvement:.2f}"])
-        undecided += [line.agent] * it.is_undecided
-    header = (f"agent, compared with {best.agent}", "difference", "95 % interval", "P(better)")
+            cells += 3 * ["–"]
+        else:
+            it = difference(line.scores, best.scores, tasks)
+            interval = f"{it.low:+z.2f} to {it.high:+z.2f}"
+            cells += [f"{it.value:+z.2f}", interval, f"{it.improvement:.2f}"]
+            undecided += [line.agent] * it.is_undecided
+        if has_abilities:
+            abilities = line.abilities(tasks)
+            cells.append(min(abilities, key=lambda name: abilities[name].value))
+        rows.append(cells)
+    header = ["agent", "score", "difference", "95 % interval", "P(better)"]
     names = ", ".join(undecided[:-1]) + " and " * (len(undecided) > 1) + "".join(undecided[-1:])
-    sentence = f"Five runs of each task cannot tell {best.agent} apart from {names or 'none'}."
-    return f"{_table(header, *rows)}\n\n{sentence}"
+    sentence = (
+        f"Five runs of each task cannot tell {best.agent} apart from {names}."
+        if undecided
+        else f"Five runs of each task tell {best.agent} apart from all other agents."
+    )
+    return f"{_table([*header, *['worst at'] * has_abilities], *rows)}\n\n{sentence}"
+
+
+def _runs() -> str:
+    """Return the table of what each agent on a board requires, of its worst runs, of its time, and
+    of the versions of clickgym that played and replayed its runs.
+    """
+    rows = {}
+    for tasks in (
+        scored_tasks(features=False),
+        scored_tasks(ability="memory"),
+        scored_tasks(features=True),
+    ):
+        for line, summary in _ranked(tasks):
+            cells = [f"{summary.worst_run:z.2f}", line.time, *_versions(line.agent)]
+            rows.setdefault(line.agent, [line.agent, line.requires or "–", *cells])
+    header = ("agent", "requires", "worst run", "µs per session", "played with", "replayed with")
+    return _table(header, *rows.values())
+
+
+def _versions(agent: str) -> tuple[str, str]:
+    """Return the versions of clickgym that played an agent's shipped runs, such as "4.0, 5.0", and
+    the version that last replayed a sample of them.
+    """
+    _, made = read_results(line_file(DATA, agent))
+    played = [made["clickgym"], made.get("added", {}).get("clickgym")]
+    replayed = replayed_with().get(agent, "–")
+    return ", ".join(it.removesuffix(".0") for it in played if it), replayed.removesuffix(".0")
 
 
 def _recommended() -> str:

@@ -1,12 +1,14 @@
 """Play the published agents and the anchors of the scorecard, and write the shipped results.
 
-nice -n 19 python tools/play_scorecard.py OUT [--agents NAME ...] [--jobs 2]
+nice -n 19 python tools/play_scorecard.py OUT [--agents NAME ...] [--jobs 2] [--anchors]
 
 Each agent plays five runs of every task that it can play; learners play only three runs, of two
 tasks for each ability. The board shows times, so use an idle machine and ``--jobs 1``. When an
 agent has played all its tasks, the program writes its results to the package. It skips agents that
-already have results, unless you name them. The anchors come from two runs of every published agent,
-with a separate seed; the program writes them when the last agent has played.
+already have results, unless you name them.
+
+With ``--anchors``, the program also makes the anchors, which come from two runs of every published
+agent with a separate seed. Do this only for a new major version, because it changes all scores.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="folder for the runs")
     parser.add_argument("--agents", nargs="+", help="by default, all bandits without results")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
+    parser.add_argument("--anchors", action="store_true", help="also play and write the anchors")
     options = parser.parse_args(arguments)
     bandits = [name for name in AGENTS if name not in (*NETWORKS, *GIVEN_A_LIST, *OURS)]
     commit = subprocess.run(
@@ -66,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         learner = name in LEARNERS
         tasks = playable_tasks(name, learner_tasks() if learner else all_tasks())
         out = options.out / name
-        if name in bandits:
+        if options.anchors and name in bandits:
             folder = out / "anchors"
             table = play_tasks(
                 name, tasks, ANCHOR_RUNS, folder, seed=ANCHOR_SEED, n_jobs=options.jobs
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         line_provenance = {"command": f"clickgym bench {name}", **provenance}
         save_line(DATA, name, requirements_text(name), table, line_provenance)
         print(name, len(tasks), "tasks", flush=True)
-    if all(line_file(DATA, name).exists() for name in bandits):
+    if options.anchors and all(line_file(DATA, name).exists() for name in bandits):
         write_results(DATA / "anchors.parquet", anchor_table(bandits), provenance)
 
 

@@ -64,14 +64,18 @@ class Line(NamedTuple):
                 summaries[ability] = summary
         return summaries
 
+    @property
+    def time(self) -> str:
+        """The average time per session in microseconds, as text."""
+        micros = 1e6 * self.seconds_per_session
+        return f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
+
     def board_row(self, tasks: Sequence[ScoredTask]) -> list[str]:
         """Return the agent's row on a board that covers the given tasks. The agent must have played
         at least half of these tasks.
         """
         summary = summarize(self.scores, tasks)
-        micros = 1e6 * self.seconds_per_session
-        time = f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
-        texts = [f"{summary.value:z.2f}", summary.interval, f"{summary.worst_run:z.2f}", time]
+        texts = [f"{summary.value:z.2f}", summary.interval, f"{summary.worst_run:z.2f}", self.time]
         if len({task.ability for task in tasks}) > 1:
             summaries = self.abilities(tasks)
             abilities = sorted(summaries, key=lambda name: summaries[name].value)
