@@ -45,6 +45,16 @@ NO_LABEL = "__HIVE_DEFAULT_PARTITION__"
 """The text that stands for a missing value in the folder names of a table that is partitioned into
 folders.
 """
+FORMATS = {
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ": "compressed with xz",
+    b"\x04\x22\x4d\x18": "compressed with lz4",
+    b"PK\x03\x04": "a zip archive",
+    b"PAR1": "a Parquet file, whose name must end with .parquet",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+}
+"""The first bytes of files that are not read as text, and what such a file is."""
 MOST_DAMAGED = 0.001
 """The largest share of sessions that `read_log` leaves out because they are damaged. A larger share
 raises an error.
@@ -176,9 +186,15 @@ def _source_of(path: Path) -> dict[str, Any]:
 
 
 def open_unzipped(path: Path) -> IO[bytes]:
-    """Open a file for reading bytes, and decompress the bytes if the file is gzipped."""
+    """Open a text file for reading bytes, and decompress the bytes if the file is gzipped. A
+    ValueError says what a file in another known format is.
+    """
     with path.open("rb") as file:
-        is_zipped = file.read(2) == b"\x1f\x8b"
+        start = file.read(6)
+    for bytes_, format_ in FORMATS.items():
+        if start.startswith(bytes_):
+            raise ValueError(f"the file is {format_}")
+    is_zipped = start.startswith(b"\x1f\x8b")
     return gzip.open(path) if is_zipped else path.open("rb")  # type: ignore[return-value]
 
 
@@ -365,7 +381,10 @@ def _find_damaged(
     positions = rows["position"].to_numpy()
     first = int(np.median(positions[starts]))
     if first not in (0, 1):
-        raise ValueError(f"{name}: the positions of a session begin at {first}; expected 0 or 1")
+        raise ValueError(
+            f"{name}: the positions of a session begin at {first}; expected 0 or 1, and a row for "
+            "each position of each session"
+        )
     first_rows = np.repeat(starts, lengths)
     expected = np.arange(len(rows)) - first_rows + first
     faults = {
