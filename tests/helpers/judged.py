@@ -8,9 +8,9 @@ import numpy as np
 from clickgym.logs import Judgments, judged_instance
 
 
-def judged(n_queries=7, n_features=4, seed=0):
+def judged(n_queries=7, n_features=4, seed=0, prefix=""):
     """Return random judged queries with 1 to 7 documents each. The first query has no relevant
-    document.
+    document. The names of the queries are numbers after a prefix.
     """
     rng = np.random.default_rng(seed)
     sizes = np.arange(n_queries) + 1
@@ -18,7 +18,8 @@ def judged(n_queries=7, n_features=4, seed=0):
     grades = rng.integers(0, 5, starts[-1])
     grades[0] = 0
     features = rng.normal(size=(starts[-1], n_features))
-    return Judgments(tuple(map(str, range(n_queries))), starts, grades, features)
+    queries = tuple(f"{prefix}{number}" for number in range(n_queries))
+    return Judgments(queries, starts, grades, features)
 
 
 def ndcg(shown, candidates, k):
@@ -34,7 +35,7 @@ def with_test(folder):
     """Return an environment with held-out queries, created from a file as the commands on the page
     do, and the held-out queries.
     """
-    test = judged(seed=1)
+    test = judged(seed=1, prefix="new")
     instance = judged_instance(judged(), test=test, n_items=5, n_positions=3)
     instance.save(folder / "judged.json")
     return gym.make("ContextualDBNRank-v0", instance=folder / "judged.json"), test

@@ -68,11 +68,12 @@ def test_normalised_features_by_hand(log_file):
         ("1 1:0.5", "1 1:0.5"),
         ("1 qid:c 0:1", "0:1"),
         ("1 qid:c 1:2 2:nan", "2:nan"),
+        ("1 qid:c 2:1 1:2 2:1", "feature 2 twice"),
     ],
 )
 def test_bad_lines_are_named(line, named, log_file):
     path = log_file("a.txt", f"{TEXT}{line}\n2 qid:z 1:1\n")
-    message = rf"a\.txt .*line 8 has '{named}'.*.*grade qid:Q feature:value"
+    message = rf"a\.txt .*line 8 has '?{named}'?.*.*grade qid:Q feature:value"
     with pytest.raises(ValueError, match=message) as refusal:
         read_judgments(path)
     assert "\n" not in str(refusal.value)
@@ -183,13 +184,16 @@ def test_test_queries_are_in_no_session(tmp_path):
 
 
 def test_test_queries_have_the_scale_of_the_training_set(log_file):
-    lines = ["2 qid:1 1:30 2:40\n0 qid:1 2:1\n", "1 qid:2 1:5\n0 qid:2 2:2\n"]
+    lines = ["2 qid:1 1:30 2:40\n0 qid:1 2:1\n", "1 qid:2.0 1:5\n0 qid:2 2:2\n"]
     files = [log_file(f"{name}.txt", text) for name, text in enumerate(lines)]
     train, test = (read_judgments(file, n_features=2) for file in files)
     instance = judged_instance(train, test=test, n_positions=2)
     model = instance.model("ContextualModel of DBN")
     found = model.items[np.concatenate(model.held_out)]
     np.testing.assert_allclose(found, test.features / train.scale, rtol=1e-6)
+    both = read_judgments([files[1], log_file("both.txt", lines[0])], n_features=2)
+    with pytest.warns(UserWarning, match="1 of 2 test queries have the name of .*such as '1'"):
+        judged_instance(train, test=both, n_positions=2)
 
 
 # ------------------------------------------------------------ the command

@@ -20,6 +20,7 @@ ideal list stays the same.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +50,7 @@ from ..core.files import one_line_errors
 from ..core.sums import weighted_sums
 from ..envs import ContextualModel, DynamicBayesianModel, Instance
 from ..runner.play.metrics import mean_ndcg
-from .reading import open_unzipped
+from .reading import label_text, open_unzipped
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -187,9 +188,9 @@ def read_judgments(
 
     Raises:
         ValueError: a file has no documents; a line has no qid; a grade is not an integer from 0 to
-            99; a feature's number is below 1 or above ``n_features``; a value is not a number that
-            fits in float32; or the documents of a query are not on consecutive lines. The message
-            names the file and the line.
+            99; a feature's number is below 1 or above ``n_features``, or occurs twice in a line; a
+            value is not a number that fits in float32; or the documents of a query are not on
+            consecutive lines. The message names the file and the line.
         FileNotFoundError: a file does not exist.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
@@ -264,6 +265,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
         .with_row_index("row")
         .with_columns(grade=head[0].cast(pl.Int64), query=head[1])
     )
+    documents = documents.with_columns(query=label_text(documents["query"]))
     _refuse(documents.filter(pl.col("query").is_null()), "text")
     features_text = text.str.replace(HEAD, "").str.splitn("#", 2)
     pair = pl.col("pair").str.splitn(":", 2)
@@ -285,6 +287,12 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
     _refuse(pairs.filter(~is_right.fill_null(value=False)), "pair")
     rows, numbers, values = (pairs[name].to_numpy() for name in ("row", "number", "value"))
     features = np.zeros((len(documents), int(numbers.max(initial=0))), np.float32)
+    is_given = np.zeros(features.shape, bool)
+    is_given[rows, numbers - 1] = True
+    if is_given.sum() < len(rows):
+        again = pairs.filter(~pl.struct("row", "number").is_first_distinct())
+        line, number = again.select("line", "number").row(0)
+        raise ValueError(f"line {line} has feature {number} twice")
     features[rows, numbers - 1] = values
     return documents.select("line", "query", "grade"), features
 
@@ -337,6 +345,9 @@ def judged_instance(
             there are fewer items than positions; or the test queries have a different number of
             features.
 
+    Warns:
+        UserWarning: a test query has the same name as a training query.
+
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         section 5.
 
@@ -358,6 +369,8 @@ def judged_instance(
             f"the test queries have {test.features.shape[1]} features, but the judgments have "
             f"{d}; read the test file with read_judgments(..., n_features={d})"
         )
+    if test is not None:
+        _warn_of_known_queries(judgments, test)
     zeros = np.zeros(n_rows)
     model = ContextualModel(
         DynamicBayesianModel(zeros, zeros, 1.0, n_positions=n_positions),
@@ -378,6 +391,18 @@ def judged_instance(
         origin=origin,
         estimation={"scale": judgments.scale, "blank": round(share, 4)},
     )
+
+
+def _warn_of_known_queries(judgments: Judgments, test: Judgments) -> None:
+    """Warn if test queries have the same names as training queries."""
+    known = set(judgments.queries)
+    if both := [query for query in test.queries if query in known]:
+        warnings.warn(
+            f"{len(both):,} of {len(test.queries):,} test queries have the name of a training "
+            f"query, such as {short_repr(both[0])}; if they are the same queries, held_out_ndcg "
+            "is not measured on new queries",
+            stacklevel=3,
+        )
 
 
 def _law_of_users(
