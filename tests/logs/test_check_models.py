@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from clickgym.logs import ClickLog, CMEstimator, check_models, write_tidy
+from clickgym.logs import ClickLog, CMEstimator, check_models, read_log, write_tidy
 
 LISTS = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
 
@@ -45,7 +45,8 @@ def of_positions(rng, attraction, ranking):
 
 
 def test_users_of_a_click_model_are_predicted_up_to_the_noise():
-    checked = check_models(log_of(of_the_pbm), ["PBM", "CM"])
+    log = log_of(of_the_pbm)
+    checked = check_models(log, ["PBM", "CM"])
     pbm, cm = checked.table.iter_rows(named=True)
     assert checked.verdict == "can"
     assert "32 lists of 8 queries" in checked.sentence
@@ -53,6 +54,8 @@ def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     assert pbm["noise"] == pytest.approx(np.sqrt(0.2 * 0.8 / 500), rel=0.2)
     assert pbm["error"] < 1.6 * pbm["noise"]  # plus the noise of 1,500 other sessions
     assert cm["high"] < pbm["low"]
+    in_any_order = read_log(log.to_frame().sample(fraction=1, shuffle=True, seed=0))
+    assert check_models(in_any_order, ["PBM", "CM"]).table.equals(checked.table)
 
 
 def test_positions_below_the_end_of_a_list_do_not_count():

@@ -22,7 +22,7 @@ from ..core.checks import check_kind, check_labels
 from .estimation.counting import unique_rows
 from .estimation.em import fit_quietly
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator, check_models_to_fit
-from .fitting import cautions
+from .fitting import cautions, sorted_log
 from .log import ClickLog
 
 MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
@@ -45,7 +45,7 @@ trusted.
 """
 LEAST_QUERIES = 5
 """The smallest number of queries for which 95 % intervals are computed."""
-RESAMPLES = 1000
+RESAMPLES = 10_000
 """The number of bootstrap samples of the queries from which a 95 % interval is computed."""
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ class Simulability(NamedTuple):
 
 def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     """Check whether simulated users, made from a log, can be trusted to order lists like those in
-    the log.
+    the log. The result does not depend on the order of the log's rows and files.
 
     The function leaves out lists of the log, fits click models to the other lists, and compares the
     predicted clicks on the left-out lists with the true clicks. ⚠ If the lists in the log differ
@@ -113,6 +113,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
     models = check_labels("models", models)
     check_models_to_fit(models or ("",))
+    _, log = sorted_log(log)
     first, index, counts = unique_rows(np.column_stack([log.queries, log.items]))
     rounds = _rounds(log.queries[first], counts)
     n_lists = int((rounds >= 0).sum())

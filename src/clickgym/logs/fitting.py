@@ -161,7 +161,7 @@ def fit_models(
     if not len(log):
         raise ValueError("the log has no sessions")
     given = log
-    order, log = _sorted_log(given)
+    order, log = sorted_log(given)
     labels = check_labels("queries", queries) or frequent_queries(log)
     items = {label: _items_of(log, label, n_items) for label in labels}
     held_out = _held_out(len(log), test_share, check_seed(seed))
@@ -198,7 +198,7 @@ def _finite_scores(fitted: Fitted) -> dict[str, float | None]:
     return {name: score if np.isfinite(score) else None for name, score in scores}
 
 
-def _sorted_log(log: ClickLog) -> tuple[NDArray[np.int64], ClickLog]:
+def sorted_log(log: ClickLog) -> tuple[NDArray[np.int64], ClickLog]:
     """Return the order of a log's sessions by query, list and clicks, and the log in this order,
     with its labels in alphabetical order and without labels of other sessions. Two logs with the
     same sessions are equal after sorting, since sessions with the same query, list and clicks are
