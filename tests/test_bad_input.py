@@ -222,6 +222,7 @@ CALLS = {
     "observes clicks and has episodes of a fixed": lambda: envs.EpisodeCounts(
         ClickEnv(contextual())
     ),
+    "has no episodes of a fixed length; expected": lambda: envs.EpisodeCounts(ClickEnv(MODEL)),
     "attraction has masked entries": lambda: envs.PositionBasedModel(
         np.ma.array([0.2, 0.9], mask=[False, True]), [1.0]
     ),

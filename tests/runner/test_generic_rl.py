@@ -152,6 +152,10 @@ def test_the_seed_of_a_model_replaces_another_seed() -> None:
             vectors = vec_env("PBMRank-v0", 8, seed=seeds[0])
             sb3.PPO(PlackettLuceActorCritic, vectors, **settings, seed=seeds[1]).learn(64)
             assert vectors.result("mine").seed == 2
+    for options, message in (({"day": 1}, "reset got options: day"), ([{}] * 7 + [{"day": 1}], "")):
+        vectors.set_options(options)
+        with pytest.raises(ValueError, match=message or "the same options for all streams"):
+            vectors.reset()
 
 
 # -------------------------------------------------------------------------- the regret in its log

@@ -355,6 +355,9 @@ def test_names_of_a_paper_in_latex():
     assert "Differences to C²UCB are" in swept.to_latex("C2UCB", names=names)
     assert r"\caption{Mine, at 95\,\%.}" in swept.to_latex(caption=r"Mine, at 95\,\%.")
     assert swept.to_latex(names={"nobody": "x"}) == swept.to_latex()
+    for show in (swept.to_latex, swept.plot):
+        with pytest.warns(UserWarning, match="'UBMLinUBC', which does not .* mean 'UBMLinUCB'"):
+            show(names={"UBMLinUBC": "Ours"})
     with pytest.raises(ValueError, match="'Ours' for two names in the column agent"):
         swept.to_latex(names={"UBMLinUCB": "Ours", "C2UCB": "Ours"})
 

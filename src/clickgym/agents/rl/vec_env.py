@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from ...core.checks import check_choice, check_count, check_kind
+from ...core.checks import check_choice, check_count, check_kind, short_repr
 from ...core.specs import parse_spec
 from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import NumberedLists, Scores
@@ -206,8 +206,15 @@ class StableBaselinesVecEnv(VecEnv):
         return super().seed(seed)
 
     def reset(self) -> Any:
-        self._observations, _ = self.envs.reset(seed=self._seeds[0])
+        options = self._options[0]
+        if self._options != [options] * self.num_envs:
+            raise ValueError(
+                f"set_options got {short_repr(self._options)}; expected the same options for all "
+                "streams, which are reset together"
+            )
+        self._observations, _ = self.envs.reset(seed=self._seeds[0], options=options or None)
         self._reset_seeds()
+        self._reset_options()
         if self._partial_lists is not None:
             self._partial_lists.clear()
         return self._observe(self._observations)

@@ -41,8 +41,11 @@ class Counts:
     def __init__(self, env: Any, clicks: gym.Space[Any], n_streams: int) -> None:
         model = user_model_of(env)
         if model is None or not model.n_sessions or clicks != MultiBinary(model.n_positions):
+            fault = f"observes {clicks}"
+            if model is not None and clicks == MultiBinary(model.n_positions):
+                fault = "has no episodes of a fixed length"
             raise ValueError(
-                f"{env} observes {clicks}; expected an environment that observes clicks and "
+                f"{env} {fault}; expected an environment that observes clicks and "
                 "has episodes of a fixed length, such as QueriesPBMRank-v0"
             )
         n_items, n_positions = model.n_items, model.n_positions
