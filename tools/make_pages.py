@@ -88,7 +88,10 @@ def pages() -> dict[Path, str]:
         "rl": {
             "defaults": _table(*rl_page.defaults_table()),
         },
-        "stateful_users": {"regret": _table(*rl_page.stateful_table())},
+        "stateful_users": {
+            "regret": _table(*rl_page.stateful_table()),
+            "journeys": _table(*rl_page.journeys_table()),
+        },
         "rl_results": {name: _table(*rows) for name, rows in rl_page.tables().items()},
     }
     for name, parts in parts_of_pages.items():

@@ -1,8 +1,8 @@
 """Tables and a figure for the pages on reinforcement learning.
 
-The tables and the figure in docs/rl_results.md come from the runs in tools/rl.parquet, the table in
-docs/stateful_users.md comes from the runs of a study, and the table of defaults in docs/rl.md comes
-from the learners' classes.
+The tables and the figure in docs/rl_results.md come from the runs in tools/rl.parquet, the tables
+in docs/stateful_users.md come from the runs of a study, and the table of defaults in docs/rl.md
+comes from the learners' classes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,15 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAPERS = DOCS.parent / "examples" / "papers"
 sys.path.append(str(PAPERS))
 from figures import grid, style_of  # noqa: E402
-from study import estimate, number  # noqa: E402
-from when_rl_pays import FAMILIES  # noqa: E402
+from study import estimate, number, read  # noqa: E402
+from when_rl_pays import (  # noqa: E402
+    BANDITS,
+    FAMILIES,
+    LEARNERS,
+    SINGLE,
+    interval,
+    on_ten_journeys,
+)
 
 FILE, FIGURE = DOCS.parent / "tools" / "rl.parquet", DOCS / "rl.png"
 SEARCH = DOCS.parent / "tools" / "rl_search.parquet"
@@ -73,11 +80,6 @@ def _percent(values: polars.Series) -> str:
     if mean is None:
         return ""
     return f"{number(100 * float(mean))} ({number(100 * float(worst))})"
-
-
-def _interval(values: NDArray[np.float64]) -> str:
-    """Format the mean, with its 95 % interval if there are several values."""
-    return str(estimate(values)) if len(values) > 1 else "".join(map(number, values))
 
 
 def _rows_of(world: str) -> Iterator[tuple[str, polars.DataFrame]]:
@@ -150,7 +152,8 @@ def plain_table() -> Rows:
     for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
         "agent", maintain_order=True
     ):
-        cells = [_interval(part.filter(env=env)["regret"].to_numpy()) for env in envs]
+        regrets = [part.filter(env=env)["regret"].to_numpy() for env in envs]
+        cells = [interval(values) if len(values) else "" for values in regrets]
         rows.append([f"`{agent}`", *cells])
     return rows
 
@@ -188,11 +191,12 @@ def tables() -> dict[str, Rows]:
 
 
 def stateful_regrets() -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Return the regret of each run with stateful users, by family and agent."""
-    ends = read_results(STUDY)[0].filter(step=100_000).drop_nulls("instance")
-    regrets: dict[str, dict[str, NDArray[np.float64]]] = {family: {} for family in FAMILIES}
-    for (family, agent), part in ends.group_by("instance", "agent", maintain_order=True):
-        regrets[str(family)][str(agent)] = part["regret"].to_numpy().astype(float)
+    """Return the regret of each run with stateful users, by instance and agent."""
+    ends = read_results(STUDY)[0].filter(step=100_000)
+    regrets: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for (instance, agent), part in ends.group_by("instance", "agent", maintain_order=True):
+        values = part["regret"].to_numpy().astype(float)
+        regrets.setdefault(str(instance), {})[str(agent)] = values
     return regrets
 
 
@@ -200,9 +204,33 @@ def stateful_table() -> Rows:
     """Return the table of mean regret with stateful users, with 95 % intervals."""
     regrets = stateful_regrets()
     rows = [["agent", *(f"`{family}`" for family in FAMILIES)]]
-    for agent in regrets[FAMILIES[0]]:
-        rows.append([f"`{agent}`", *(_interval(regrets[family][agent]) for family in FAMILIES)])
+    for agent in (*BANDITS, *LEARNERS, SINGLE):
+        found = [regrets[family].get(agent) for family in FAMILIES]
+        rows.append([_code(agent), *("–" if it is None else interval(it) for it in found)])
     return rows
+
+
+def journey_regrets() -> dict[str, NDArray[np.float64]]:
+    """Return the regret of each agent on the ten journeys, by agent."""
+    return dict(on_ten_journeys(read(STUDY)[0]))
+
+
+def journeys_table() -> Rows:
+    """Return the table of regret on ten instances: the mean with its 95 % interval, the lowest and
+    the highest, and the mean as a percentage of the regret of random lists.
+    """
+    regrets = journey_regrets()
+    rows = [["agent", "clicks lost", "lowest", "highest", "% of random lists"]]
+    for agent, values in sorted(regrets.items(), key=lambda pair: pair[1].mean()):
+        share = estimate(100 * values / regrets[RANDOM])
+        lowest, highest = number(values.min()), number(values.max())
+        rows.append([_code(agent), interval(values), lowest, highest, str(share)])
+    return rows
+
+
+def _code(agent: str) -> str:
+    """Format the label of an agent in a table; a label in words stays as it is."""
+    return agent if " " in agent else f"`{agent}`"
 
 
 def draw(axes: Axes, part: polars.DataFrame) -> None:
