@@ -9,7 +9,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-from when_rl_pays import best_single_list
 
 from clickgym import make_agent
 from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, load_instance
