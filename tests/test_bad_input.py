@@ -130,6 +130,12 @@ def waiting(agent):
     agent.update(None, [0, 1], [0, 0])
 
 
+def learning_twice(agent):
+    ranking = agent.rank()
+    for _ in range(2):
+        agent.update(None, ranking, [0, 0])
+
+
 def linear():
     return agents.C2UCB(4, 2, n_features=3)
 
@@ -186,6 +192,7 @@ CALLS = {
     ),
     "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
     "no list is waiting for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
+    "call rank before each update": lambda: learning_twice(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
     "CascadeVI observes state, which ClickEnv does not": lambda: run(planner(), ClickEnv(MODEL), 9),
     # users

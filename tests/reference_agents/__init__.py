@@ -161,10 +161,6 @@ def _window(
     return WindowReference(L, K, tau_at, epsilon, feedback)
 
 
-def _restarting(L: int, K: int, n_vertices: int, **given: Any) -> GLRReference:
-    return GLRReference(L, K, **given)  # which remembers all observations
-
-
 def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
     def of(
         L: int, K: int, d: int, ridge: float | None, alpha: float | None, examination: Any = None
@@ -197,7 +193,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "BubbleRank": _bubble,
     "CascadeDUCB": _discounted,
     "CascadeSWUCB": _window,
-    "GLRCascadeKLUCB": _restarting,
+    "GLRCascadeKLUCB": GLRReference,
     "PBMHB": PBMHBReference,
     "PBMUCB": lambda L, K, **known: PBMUCBReference(L, **known),
     "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),

@@ -31,8 +31,10 @@ class GLRReference(CascadeReference):
 
     The agent once draws the order in which it forces items to the top. The reference infers this
     order from the lists, and requires it to stay the same. With an exploration of 0, no item is
-    forced.
+    forced. All observations are remembered, so ``n_vertices`` is not used.
     """
+
+    edges = {"n_segments": (9,)}
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class GLRReference(CascadeReference):
         delta: float | None = None,
         exploration: float | None = None,
         feedback: str = "last_click",
+        n_vertices: int = 0,
     ) -> None:
         super().__init__(n_items, n_positions, "KL", feedback)
         self.log_delta = -math.log(horizon) if delta is None else math.log(delta)

@@ -46,7 +46,7 @@ def test_partition_and_exploration(n_items, seed, t):
     n_positions = int(rng.integers(1, n_items + 1))
     horizon = [None, 10, 10**6][rng.integers(3)]
     n = np.triu(rng.integers(0, 30, (n_items, n_items)), 1)
-    d = n - 2 * rng.binomial(n, rng.choice([0.1, 0.5, 0.9]))
+    d = n - 2 * rng.binomial(n, rng.choice([0.1, 0.5, 0.9], n.shape))
     sums = {
         (i, j): (int(d[i, j]), int(n[i, j])) for i in range(n_items) for j in range(i + 1, n_items)
     }
