@@ -170,12 +170,6 @@ def is_untyped(node):
     return is_argument and node.annotation is None
 
 
-def test_every_folder_is_a_package():
-    """Without an ``__init__.py``, a folder would be missing in the wheel."""
-    for file in FILES.values():
-        assert file.with_name("__init__.py").exists(), file.parent
-
-
 ROOMS_OF_USERS = ("", ".envs", ".agents", ".runner", ".logs")
 
 

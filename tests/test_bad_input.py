@@ -10,6 +10,7 @@ import re
 import shutil
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -66,13 +67,9 @@ report nowhere                    nowhere does not exist
 report other                      other is not a results folder
 RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
-RUN --metrics regrets             metric 'regrets'
 RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'any_click'?
-RUN --metrics no_module:share      metric 'no_module:share': there is no module 'no_module'
 RUN --metrics clumsy:share        metric 'clumsy:share': the module 'clumsy' has no 'share'
-RUN --metrics clumsy:NoAgent      expected a clickgym.runner.Metric with a kernel
 RUN --metrics clumsy:builtin      expected a clickgym.runner.Metric with a kernel
-show clumsy:share                 the module 'clumsy' has no 'share'
 RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an integer k
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
@@ -84,7 +81,6 @@ AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
 AGENT EpsilonGreedy:epsilon=1,epsilon=0   expected key=value once for each key
 AGENT mine=TopRank mine=Random    two agents have the label 'mine'
 AGENT no_module:MyAgent           there is no module 'no_module'
-AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
 AGENT clumsy:NoAgent              is neither a subclass of clickgym.agents.Agent
 AGENT lacks:MyAgent               'lacks' cannot be imported: ModuleNotFoundError
 AGENT ends:MyAgent                'ends' cannot be imported: its import parses the command line
@@ -140,31 +136,12 @@ def linear():
     return agents.C2UCB(4, 2, n_features=3)
 
 
-def planner():
-    return agents.CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 4)))
-
-
-def contextual(**given):
-    base = PositionBasedModel([0, 0], [1.0])
-    return envs.ContextualModel(base, **{"items": [[0.5], [0.4]], "theta": [0.9]} | given)
-
-
-def stateful(total=1.0):
-    moves = np.full((2, 5, 2), total / 2)
-    return envs.CascadeMDP(np.full((2, 4), 0.1), moves, n_positions=2, first=[1, 0])
-
-
-def queries(*models, **given):
-    return ClickEnv("PBM", form="Queries", models=models, **given)
-
-
 def step_of_streams(lists):
     streams = ClickVectorEnv(MODEL, 2)
     streams.reset()
     streams.step(lists)
 
 
-SHORTER = PositionBasedModel([0.5, 0.4], [1.0, 0.6])
 CASCADE = envs.CascadeModel([0.5] * 4, 2)
 LOG = logs.ClickLog([[0, 1]] * 2, [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
 ROW = {"session": ["a"], "position": [2], "item": ["x"], "clicked": [0]}
@@ -180,8 +157,6 @@ CALLS = {
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "n_jobs is 0; expected a number of": lambda: short(["PBMRank-v0"], ["Random"], n_jobs=0),
-    "seed is 9223372036854775808; expected": lambda: short(["PBMRank-v0"], ["Random"], seed=2**63),
-    "models is empty; expected at least one": lambda: envs.Instance("x", {}, 2),
     "UniRank: leave out horizon, which clickgym sets": lambda: run(
         "UniRank:horizon=9", "PBMRank-v0", 9
     ),
@@ -190,69 +165,41 @@ CALLS = {
     "two instances have the same name": lambda: short(
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
     ),
-    "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
     "no list is waiting for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     "call rank before each update": lambda: learning_twice(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
-    "CascadeVI observes state, which ClickEnv does not": lambda: run(planner(), ClickEnv(MODEL), 9),
+    "CascadeVI requires mean_sessions": lambda: run("CascadeVI", "PBMRank-v0", 9),
     # users
-    "argument 'n_items': the model is an object": lambda: ClickEnv(MODEL, n_items=3),
     "unknown click model 'PMB'; did you mean 'PBM'": lambda: ClickEnv("PMB"),
     "instance or attraction, not both": lambda: ClickEnv(
         "CM", instance="yandex-9", attraction=[0.5]
     ),
     "does not define the reward 'satisfaction'": lambda: ClickEnv(MODEL, "satisfaction"),
     "expected a list of 2 or more click models": lambda: envs.MixtureModel([MODEL], [1.0]),
-    r"models\[1\] is .*; expected the same n_items": lambda: envs.MixtureModel(
-        [MODEL, SHORTER], [0.5, 0.5]
-    ),
     "numbers that add up to 1": lambda: envs.MixtureModel([MODEL, CASCADE], [0.5, 0.6]),
     "expected increasing steps": lambda: envs.PiecewiseStationaryModel([MODEL] * 2, [0, 0]),
-    r"models\[1\] is a CascadeModel": lambda: queries(MODEL, CASCADE),
-    "each query has its own best list": lambda: queries(MODEL, reference=[0, 1]),
-    "adds up to 0.9; expected 1": lambda: stateful(0.9),
-    "cutoff is 1; expected 2": lambda: ClickEnv(stateful(), cutoff=1),
-    "each user state has its own best list": lambda: ClickEnv(stateful(), reference=[0, 1]),
-    "a PBM has the item parameters attraction": lambda: contextual(satisfaction=[0.5, 0.4]),
-    "candidates has 1 entries; expected 2": lambda: contextual(
-        users=[[0.1]] * 2, candidates=[[0, 1]]
+    "candidates change in every session": lambda: gym.make(
+        "ContextualPBMRank-v0", reference=[0, 1]
     ),
-    "the first feature is the same positive number": lambda: contextual(interactions=[[0, 0]]),
-    "range from 1.2 to 1.5; expected probabilities": lambda: contextual(theta=[3.0]),
-    "attraction has 2 entries; expected 1": lambda: contextual(theta=None, attraction=[[0, 0]] * 2),
-    "candidates change in every session": lambda: ClickEnv(contextual(), reference=[0]),
-    "cannot be shuffled": lambda: clickgym.envs.load_instance("personal:shuffle=1"),
     # streams and wrappers
-    "render_mode is 'ansi'; expected None": lambda: ClickVectorEnv(MODEL, 2, render_mode="ansi"),
     r"shape \(2,\); expected \(num_envs, n_positions\) = \(2, 2\)": lambda: step_of_streams([0, 1]),
     "dtype float64; expected integer item ids": lambda: step_of_streams([[0.0, 1.0]] * 2),
-    "observes clicks and has episodes of a fixed": lambda: envs.EpisodeCounts(
-        ClickEnv(contextual())
-    ),
     "has no episodes of a fixed length; expected": lambda: envs.EpisodeCounts(ClickEnv(MODEL)),
-    "attraction has masked entries": lambda: envs.PositionBasedModel(
-        np.ma.array([0.2, 0.9], mask=[False, True]), [1.0]
-    ),
     # logs
-    "the log has no sessions": lambda: logs.PBMEstimator().fit(LOG[[]]),
-    "log is 5; expected a ClickLog": lambda: logs.PBMEstimator().fit(5),
     "unknown query 'p' .available: q": lambda: LOG.of_query("p"),
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
     "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
     "source is empty; pass at least one file": lambda: logs.read_log([]),
-    "paths is empty; pass at least one file": lambda: logs.read_judgments([]),
     "has no rows": lambda: logs.read_log({name: [] for name in ROW}),
     "item and query are both read from the column 'query'": lambda: logs.read_log(
         ROW, columns={"item": "query"}
     ),
-    "the frame has no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
     "positions of a session begin at 2; expected 0 or 1": lambda: logs.read_log(
         {**ROW, "query": ["q"]}
     ),
     "items have features, which a click log": lambda: logs.record(
-        linear(), ClickEnv(contextual()), 9
+        linear(), gym.make("ContextualPBMRank-v0"), 9
     ),
-    "judgments is 5; expected Judgments": lambda: logs.judged_instance(5, "perfect"),
 }
 
 

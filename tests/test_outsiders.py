@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import (
-    DtypeObservation,
     FlattenObservation,
     FrameStackObservation,
     RescaleAction,
     TimeAwareObservation,
     TimeLimit,
-    TransformAction,
     TransformObservation,
 )
 
@@ -41,9 +39,7 @@ NEEDS |= {"RecordVideo": "moviepy"}
 WRAPPED = {
     "time": lambda env: TimeAwareObservation(TimeLimit(env, 9)),
     "frames": lambda env: FrameStackObservation(env, 3),
-    "dtype": lambda env: DtypeObservation(env, np.float32),
     "observation": lambda env: TransformObservation(env, lambda x: 1 - x, env.observation_space),
-    "action": lambda env: TransformAction(env, lambda ranking: ranking[::-1], env.action_space),
     "scores": lambda env: RescaleAction(ScoresAction(env), np.float32(0), np.float32(1)),
     "items": lambda env: FrameStackObservation(FlattenObservation(ItemByItem(env)), 4),
 }

@@ -19,11 +19,8 @@ from clickgym.agents.shared_kernels import (
     kl,
     kl_lower,
     kl_upper,
-    kl_upper_near,
-    log_likelihood,
     rank_by_draw,
     rank_by_index,
-    topological_layers,
 )
 from tests.helpers.click_stories import assert_uniform
 from tests.reference_agents import bernoulli_kl, lower_bound, upper_bound
@@ -77,23 +74,6 @@ def test_kl_bounds(p, bound):
         assert kl(p, lower) == pytest.approx(bound, rel=1e-6)
 
 
-def test_bounds_from_a_value_near_them():
-    """Newton's method from a value near a bound gives the bound; it also starts from impossible
-    values.
-    """
-    rng = np.random.default_rng(13)
-    edges = [(2, 3, 0.5 * math.log(1e7)), (1, 2, 2e-6), (999, 1000, 5e3), (1, 10**9, 1e6)]
-    for _ in range(3000):
-        n = int(rng.integers(1, 10 ** rng.integers(1, 7)))
-        edges.append((int(rng.integers(0, n + 1)), n, n * rng.exponential(0.1)))
-    for clicks, n, bound in edges:
-        exact, peak = kl_upper(clicks / n, bound / n), log_likelihood(clicks, n)
-        near = kl_upper(clicks / n, bound * rng.choice([0.999999, 1.0, 1.01]) / n)
-        for start in (near, 0.0, 1.0, math.inf):
-            found = kl_upper_near(clicks, n, peak, bound, start)
-            assert found == pytest.approx(exact, rel=0, abs=2e-11), (clicks, n, bound, start)
-
-
 def test_exploration():
     """log t + 3 log log t, with natural logarithms, is set to 0 at t = 1 (where it is undefined)
     and at t = 2 (where it would be -0.41).
@@ -103,21 +83,3 @@ def test_exploration():
     assert exploration(3, 3.0) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
     assert exploration(1000, 3.0) == pytest.approx(12.7057, abs=1e-4)
     assert [exploration(t, 0.0) for t in (1, 2, 1000)] == [0.0, math.log(2), math.log(1000)]
-
-
-@given(st.integers(1, 8), st.sampled_from([0.1, 0.3, 0.6]), st.integers(0, 2**32 - 1))
-def test_layers(n_items, density, seed):
-    """The layers are those of the definition, also where the relation has a cycle."""
-    rng = np.random.default_rng(seed)
-    beats = rng.random((n_items, n_items)) < density
-    np.fill_diagonal(beats, False)
-    layer, order = np.empty((2, n_items), np.int64)
-    start = np.empty(n_items + 1, np.int64)
-    n_layers = topological_layers(beats, layer, order, start)
-    left, layers = list(range(n_items)), []
-    while left:
-        layers.append([item for item in left if not beats[left, item].any()] or left)
-        left = [item for item in left if item not in layers[-1]]
-    found = [order[start[b] : start[b + 1]].tolist() for b in range(n_layers)]
-    assert found == layers
-    assert all(layer[item] == b for b, items in enumerate(layers) for item in items)

@@ -48,7 +48,7 @@ WHERE_USERS_CLICK_OFTEN = [
         for kind, arguments in BY_FEEDBACK
         for rule in ("last_click", "first_click")
     ),
-    (CascadeUCBV, {"variance": 2.0, "bias": 0.1, "feedback": "first_click"}),
+    (CascadeUCBV, {"feedback": "first_click"}),
     (EpsilonGreedy, {"epsilon": 0.0}),
     (RankedExp3, {"horizon": 500}),
     (RankedKLUCB, {}),

@@ -20,7 +20,6 @@ from clickgym.core.kernels import (
     clock,
     entry,
     kernel,
-    uncompiled,
 )
 from tests.helpers.programs import output
 
@@ -33,24 +32,20 @@ FILES = {
         import numpy as np
         from clickgym.core.kernels import kernel
 
-        SCALE = 1.0
         TABLE = np.ones(2)
 
         @kernel
         def moved(x):
             return np.rint(x) + 0.0
-
-        STEPS = (0.0, 1.0)
     """,
     "callee_of_it": """
         from clickgym.core.kernels import kernel
         from constants_of_it import FACTOR
-        from package_of_it.rules import SCALE, STEPS, TABLE, moved
+        from package_of_it.rules import TABLE, moved
 
         @kernel
-        def scaled(x, by=1.0):
-            x = moved(SCALE * TABLE[1] * STEPS[1] * x)
-            return FACTOR * x * by
+        def scaled(x):
+            return FACTOR * moved(TABLE[1] * x)
     """,
     "it": """
         from typing import NamedTuple
@@ -122,20 +117,10 @@ def _machine_codes():
 
 EDITS = {
     "constant": ("constants_of_it", "3.0", "5.0", 20.0),
-    "callee": ("callee_of_it", "FACTOR * x", "FACTOR + x", 16.0),
-    "default": ("callee_of_it", "by=1.0", "by=2.0", 24.0),
-    "fields": (
-        "it",
-        "State(NamedTuple):\n    first: np.ndarray\n    second",
-        "State(NamedTuple):\n    second: np.ndarray\n    first",
-        -12.0,
-    ),
+    "fields": ("it", "first: np.ndarray\n    second:", "second: np.ndarray\n    first:", -12.0),
     "closure": ("it", "total = 0.0", "total = 1.0", 13.0),
-    "number of a module": (RULES, "SCALE = 1.0", "SCALE = 2.0", 24.0),
     "array of a module": (RULES, "TABLE = np.ones", "TABLE = 2 * np.ones", 24.0),
     "kernel of a module in a package": (RULES, "+ 0.0", "+ 1.0", 24.0),
-    "function of a library": (RULES, "np.rint", "np.negative", -12.0),
-    "number in a tuple": (RULES, "STEPS = (0.0, 1.0)", "STEPS = (0.0, 2.0)", 24.0),
 }
 ELSEWHERE = {
     "comment": ("it", "def bound", "# a comment\n\ndef bound"),
@@ -179,19 +164,10 @@ def reads_a_module(x):
     return x + statistics.CONFIDENCE
 
 
-@kernel
-def has_a_function_within(x):
-    twice = lambda value: 2.0 * value  # noqa: E731
-    return twice(x)
-
-
-@pytest.mark.parametrize(
-    ("function", "result"),
-    [(calls_numba, 2.0), (reads_a_module, 1.95), (has_a_function_within, 2.0)],
-)
+@pytest.mark.parametrize(("function", "result"), [(calls_numba, 2.0), (reads_a_module, 1.95)])
 def test_code_of_unknown_content_is_not_kept(monkeypatch, tmp_path, function, result):
-    """The kernel calls a function that only numba knows, reads an attribute of a module outside any
-    library, or defines a function within itself.
+    """The kernel calls a function that only numba knows, or reads an attribute of a module outside
+    any library.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
@@ -225,24 +201,12 @@ def test_second_process_compiles_nothing():
     assert second == "0\n"
 
 
-WITHOUT_NUMBA = """
-import sys
-
-sys.modules["numba"] = None  # an import of it fails
+REMOVED = [
+    "import sys; sys.modules['numba'] = None",  # an import of it fails
+    "import numba.core.codegen; del numba.core.codegen.JITCodeLibrary",
+]
+REST = """
 import clickgym
-
-print(clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1].hex())
-"""
-
-
-def test_without_numba_kernels_run_as_python_to_the_same_digits():
-    plain = output(sys.executable, "-c", WITHOUT_NUMBA).strip()
-    assert plain == clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1].hex()
-
-
-WITHOUT_PARTS_OF_NUMBA = """
-import numba.core.codegen
-del numba.core.codegen.JITCodeLibrary
 from clickgym.core.kernels import entry, kernel
 
 @kernel
@@ -253,13 +217,15 @@ def halved(x):
 def quartered(x):
     return halved(halved(x))
 
-print(entry(quartered)(3.0))
+print(entry(quartered)(3.0), clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1].hex())
 """
 
 
-def test_kernels_compile_without_the_undocumented_parts_of_numba():
-    """Another version of numba may lack them (see docs/internals.md)."""
-    assert output(sys.executable, "-c", WITHOUT_PARTS_OF_NUMBA) == "0.75\n"
+@pytest.mark.parametrize("removed", REMOVED)
+def test_digits_without_numba_or_its_undocumented_parts(removed):
+    """Another version of numba may lack these parts (see docs/internals.md)."""
+    regret = clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1]
+    assert output(sys.executable, "-c", removed + REST) == f"0.75 {regret.hex()}\n"
 
 
 @kernel
@@ -361,20 +327,3 @@ def test_classes_with_one_name():
     for value in 1.0, 2.0:
         state = namedtuple("State", "x")(np.array([value]))
         assert calls(first_of, state) == entry(first_of)(state) == value
-
-
-@kernel
-def sees(x):
-    return x
-
-
-def test_kernels_run_uncompiled():
-    """The uncompiled kernels return the same values as the compiled ones, though in other objects;
-    this includes entry points that were compiled before.
-    """
-    calls, x = Repeated(), np.float64(1.0)
-    for _ in range(2):
-        with uncompiled():
-            assert entry(sees)(x) is calls(sees, x) is x
-        assert entry(sees)(x) is not x
-        assert calls(sees, x) is not x

@@ -58,10 +58,7 @@ for name in ("rollout/ep_rew_mean", "eval/mean_reward"):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "words"),
-    [
-        ("torchrl.envs", r"\d+ clicks in 200 sessions\n"),
-        ("sbx", r"SBX would show \[.*\]\n"),
-    ],
+    [("torchrl.envs", r"\d+ clicks in 200 sessions\n"), ("sbx", r"SBX would show \[.*\]\n")],
 )
 def test_short_programs(library, words, tmp_path):
     """TorchRL makes an environment by its id; SBX trains on one."""

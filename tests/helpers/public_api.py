@@ -34,8 +34,7 @@ def public_api() -> dict[str, list[str]]:
     """Return what users can write. The first word of an entry is its kind: ``"function"``, ``"class
     clickgym.agents.CompiledAgent"`` (its nearest public base), ``"property"``, ``"attribute"`` (its
     type is not known from the class) or, for a class attribute, the name of its type. Parameters
-    follow as in a definition: ``"seed=0"``. Members that a class inherits from its public base have
-    no entry.
+    follow as in a definition: ``"seed=0"``.
     """
     modules = {package: import_module(package) for package in (*PACKAGES, *ON_PAGES)}
     public = {
@@ -46,11 +45,8 @@ def public_api() -> dict[str, list[str]]:
     classes = {thing: name for name, thing in public.items() if inspect.isclass(thing)}
     api = {name: described(thing, classes) for name, thing in public.items()}
     for thing, name in classes.items():
-        members = members_of(thing, classes)
-        base = next((base for base in thing.__mro__[1:] if base in classes), object)
-        inherited = members_of(base, classes)
-        new = {key: words for key, words in members.items() if words != inherited.get(key)}
-        api |= {f"{name}.{key}": words for key, words in new.items()}
+        members = members_of(thing, classes).items()
+        api |= {f"{name}.{member}": words for member, words in members}
     api |= {f"clickgym {command}": ["command", *options_of(command)] for command in COMMANDS}
     api |= {f"instance {name}": ["instance"] for name in list_instances()}
     api |= {f"instance {name}": ["family", *parameters_of(it)] for name, it in FAMILIES.items()}

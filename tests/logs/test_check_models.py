@@ -162,10 +162,9 @@ def test_a_log_with_one_list_per_query_is_refused():
 
 def test_the_command_prints_a_table_and_the_sentence(tmp_path, printed):
     command = ["check-models", str(tmp_path / "log.csv")]
-    log = log_of(of_the_pbm, n=100)
-    write_tidy(log, tmp_path / "log.csv")
+    write_tidy(log_of(of_the_pbm, n=100, n_queries=3), tmp_path / "log.csv")
     shown = printed(command)
     assert re.search(r"^PBM  +0\.\d{4}  ", shown, re.MULTILINE)
-    assert "32 lists of 8 queries" in " ".join(shown.split())
+    assert "12 lists of 3 queries" in " ".join(shown.split())
     write_tidy(log_of(of_the_pbm, n=100, n_queries=2), tmp_path / "log.csv")
     assert "nan" not in printed(command)

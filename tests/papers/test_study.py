@@ -5,7 +5,7 @@ import polars
 import pytest
 import study
 from scipy.special import stdtrit
-from study import Curves, Estimate, Finding, Statement, certain, estimate, less
+from study import Curves, Estimate, Finding, Statement, certain
 
 STEPS = [100, 5000, 9900, 10_000]
 
@@ -41,23 +41,6 @@ def test_what_is_kept_of_a_sweep():
     assert one.by_instance("E", "A", end=0.0).tolist() == [[0.0, 0.0, 0.0]]
 
 
-def test_comparisons_are_within_queries():
-    a, b = np.array([1.0, 5.0, 9.0]), np.array([1.2, 5.2, 9.3])
-    assert less(a, b).verdict == "reproduced"
-    assert less(b, a).verdict == "not reproduced on these queries"
-    assert less(a, np.array([9.0, 5.0, 1.2])).verdict == "undecided"
-    assert less(a, a).measured == "5 against 5, a gap of 0 ± 0"
-
-
-def test_a_mean_between_bounds():
-    found = estimate([1.0, 2.0, 3.0, 2.0])
-    assert found.within(0.0, 4.0).verdict == "reproduced"
-    assert found.within(high=0.0).verdict == "not reproduced on these queries"
-    assert found.within(2.5, 4.0).verdict == "undecided"
-    assert estimate([1.0, 1.0]).within(low=1.0).verdict == "not reproduced on these queries"
-    assert estimate([7.0]).within(low=1.0).verdict == "undecided"
-
-
 def test_ratio_interval_covers():
     """Null: the interval holds the known ratio, 2, in 95 % of 2,000 samples. The test allows four
     standard errors.
@@ -91,33 +74,6 @@ def of_level(p):
     finding = Estimate(np.sign(p) * stdtrit(9, 1 - abs(p) / 2), 1.0, 9).within(low=0.0)
     assert (finding.supports if p > 0 else finding.contradicts) == pytest.approx(abs(p))
     return finding
-
-
-@pytest.mark.parametrize(
-    ("last", "first", "expected"),
-    [(0.01, 0.02, "r"), (-0.01, -0.02, "n"), (0.01, 0.2, "u"), (0.2, -0.01, "u")],
-)
-def test_both_readings_decide(last, first, expected):
-    """A statement that holds or fails in only one of the two readings is undecided."""
-    found = {"A": of_level(last), "A:feedback=first_click": of_level(first)}
-    both = study.in_readings(found.__getitem__, "A")
-    assert both.verdict[0] == expected
-    for name, one in zip(("last", "first"), found.values(), strict=True):
-        assert f"{name}_click (alone {one.verdict})" in both.measured
-
-
-@pytest.mark.parametrize(
-    ("count", "n", "bound", "expected"),
-    [(0, 60, 0.01, "u"), (0, 500, 0.01, "n"), (3, 60, 0.01, "r"), (35, 60, 0.5, "u")],
-)
-def test_share_of_queries(count, n, bound, expected):
-    assert study.above_share(np.arange(n) < count, bound).verdict[0] == expected
-
-
-def test_exact_interval_of_a_share():
-    """Clopper and Pearson: for 0 of n, the upper end is 1 - 0.025^{1/n}."""
-    words = f"0 of 60 queries (0.0 to {100 * (1 - 0.025 ** (1 / 60)):.1f} %)"
-    assert study.above_share(np.zeros(60, bool), 0.01).measured == words
 
 
 def initials(findings):

@@ -73,15 +73,11 @@ class BCMPTSReference(Sampled, PositionReference):
     """Reference of BC-MPTS: the posterior of an item is Beta(1 + S, 1 + max(0, Ñ - S))."""
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        clicks = np.array(self.clicks)
-        weight = np.array([self.weight(item) for item in range(self.n_items)])
-        return rng.beta(1 + clicks, 1 + np.maximum(0, weight - clicks), (n, self.n_items))
+        clicks, weights = np.array(self.clicks), np.array(self.weights())
+        return rng.beta(1 + clicks, 1 + np.maximum(0, weights - clicks), (n, self.n_items))
 
     def holds(self) -> dict[str, Any]:
-        return {
-            "clicks": self.clicks,
-            "weight": [self.weight(item) for item in range(self.n_items)],
-        }
+        return {"clicks": self.clicks, "weight": self.weights()}
 
 
 # ----------------------------------------------------------------------------------- ranked bandits

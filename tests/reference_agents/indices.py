@@ -257,6 +257,9 @@ class PositionReference(IndexReference):
             kappa * count for kappa, count in zip(self.kappa, self.shown[item], strict=True)
         )
 
+    def weights(self) -> list[float]:
+        return [self.weight(item) for item in range(self.n_items)]
+
     def index(self, item: int) -> float:
         return self.clicks[item] / self.weight(item)
 
@@ -287,8 +290,7 @@ class PBMUCBReference(PositionReference):
         )
 
     def holds(self) -> dict[str, Any]:
-        weights = [self.weight(item) for item in range(self.n_items)]
-        return {"clicks": self.clicks, "displays": self.seen, "weight": weights}
+        return {"clicks": self.clicks, "displays": self.seen, "weight": self.weights()}
 
 
 class PBMPIEReference(PositionReference):
@@ -348,5 +350,4 @@ class PBMPIEReference(PositionReference):
         return found
 
     def holds(self) -> dict[str, Any]:
-        weights = [self.weight(item) for item in range(self.n_items)]
-        return {"clicks": self.clicked, "displays": self.shown, "weight": weights}
+        return {"clicks": self.clicked, "displays": self.shown, "weight": self.weights()}

@@ -12,7 +12,6 @@ import pytest
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
-from clickgym.core.checks import check_number
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import kernel
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
@@ -87,12 +86,6 @@ class Repeats(Sampling):
         return super().rank(observation)[:1].repeat(self.n_positions)
 
 
-class NeedsTwoItems(Sampling):
-    def rank(self, observation):
-        second = np.sort(self.clicked)[-2]
-        return np.argsort(-np.minimum(self.clicked, second))[: self.n_positions]
-
-
 class Unseeded(Sampling):
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions)
@@ -140,17 +133,10 @@ class DoesNotAskForFeatures(Sampling):
         return np.argsort(-observation["features"][:, 0])[: self.n_positions]
 
 
-class DoesNotAskForAState(Sampling):
-    def rank(self, observation):
-        return super().rank(observation["state"])
-
-
 PLAIN = {
     DoesNotAskForFeatures: "- lists: IndexError.*n_features: add it",
-    DoesNotAskForAState: "- lists: IndexError.*n_states: add it",
     FailsWhereUsersLeave: "- lists: KeyError: 'user'",
     Repeats: "- lists: Repeats, session 1: bad ranking ",
-    NeedsTwoItems: "- lists: IndexError: index -2 is out of bounds for axis 0 with size 1",
     Unseeded: "- seeds: the same seed gives different lists",
     GlobalDraws: "- agents side by side: the agent draws from the global random generator",
     Shared: "- agents side by side: two agents of this class influence each other",
@@ -166,7 +152,6 @@ PLAIN = {
 class State(NamedTuple):
     order: Annotated[Ints, "L", range]
     clicks: Annotated[Floats, "L"]
-    bonus: float
 
 
 @kernel
@@ -176,8 +161,6 @@ def rank(state, rng, ranking):
         state.order[i], state.order[j] = state.order[j], state.order[i]
     for k in range(len(ranking)):
         ranking[k] = state.order[k]
-    if state.bonus > 0.5:
-        ranking[0], ranking[-1] = ranking[-1], ranking[0]
 
 
 @kernel
@@ -189,27 +172,6 @@ def update(state, ranking, clicks):
 class Shuffles(CompiledAgent):
     paper = "none"
     state_type, rank_kernel, update_kernel = State, rank, update
-
-    def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
-        super().__init__(n_items, n_positions, seed, bonus=bonus)
-        if not isinstance(bonus, float):
-            raise ValueError(f"bonus is {bonus!r}; expected a number")
-
-    def first_values(self):
-        return {"bonus": float(self.hyperparameters.get("bonus", 0.1) == 1)}
-
-
-class LosesState(Shuffles):
-    """An agent that draws a constant of its state at random, and does not save it."""
-
-    def first_values(self):
-        return {"bonus": float(self.rng.random() > 0.63)}
-
-
-class KeepsIntegers(Shuffles):
-    def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
-        bonus = check_number("bonus", bonus, 0.0) and bonus
-        CompiledAgent.__init__(self, n_items, n_positions, seed, bonus=bonus)
 
 
 @kernel
@@ -225,19 +187,8 @@ class WritesPastTheEnd(Shuffles):
     update_kernel = write_past_the_end
 
 
-class HasNoFeatures(CompiledAgent):
-    class state_type(NamedTuple):
-        theta: Annotated[Floats, "d"]
-
-    def __init__(self, n_items, n_positions, *, n_features, seed=None):
-        super().__init__(n_items, n_positions, seed, n_features=n_features)
-
-
 COMPILED = {
-    HasNoFeatures: "- constructor: ValueError.*ContextualAgent knows.*pass n_features",
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 .*",
-    KeepsIntegers: "- hyper-parameters: bonus=1 stays an integer",
-    LosesState: "- saving and loading: ",
 }
 
 

@@ -145,15 +145,16 @@ def test_words_about_code_are_not_code(write, tmp_path):
 
 def test_a_notebook_has_no_file(tmp_path, monkeypatch):
     """A sweep in a notebook can be run and shown, but the next sweep needs a new folder, because a
-    class in a notebook has no file to compare.
+    class in a notebook has no file to compare. Neither has a lambda.
     """
     module = type(sys)("__main__")
     exec("from clickgym.agents import Random\nclass Typed(Random): ...", vars(module))
     monkeypatch.setitem(sys.modules, "__main__", module)
-    assert sweep(tmp_path, [module.Typed]).frame.equals(clickgym.Results(tmp_path).frame)
-    with pytest.raises(ValueError, match=r"Typed needs another label, because .* a notebook"):
-        sweep(tmp_path, [module.Typed])
-    sweep(tmp_path, [module.Typed], overwrite=True)
+    for agents in ([module.Typed], {"a lambda": lambda **sizes: module.Typed(**sizes)}):
+        rows = sweep(tmp_path, agents, overwrite=True).frame
+        assert rows.equals(clickgym.Results(tmp_path).frame)
+        with pytest.raises(ValueError, match=r"(Typed|a lambda) needs another .* a notebook"):
+            sweep(tmp_path, agents)
 
 
 # ---------------------------------------------------------------------------- arguments and setting

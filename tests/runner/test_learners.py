@@ -67,11 +67,15 @@ def test_exactly_the_horizon_is_counted(name: str) -> None:
     assert reported == [8] * 12 + [5]
     assert result.reward[-1] == result.clicks[-1]
     assert (np.diff(result.regret) >= 0).all()
+    run_reporting(agent, ClickEnv(SMALL), 13, seed=0, on_chunk=reported.append)
+    assert reported[13:] == [8, 5], "a second training has its own length"
 
 
 def test_masks_of_each_stream_reach_the_library() -> None:
-    """A forbidden item is replaced by the next item that is left."""
-    streams = ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")
+    """A forbidden item is replaced by the next item that is left. A list that is built item by item
+    is a complete episode, so its end is no time limit, even where the stream is cut off.
+    """
+    streams = ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep", max_episode_steps=1)
     envs = StableBaselinesVecEnv(streams, "items", is_flat=True)
     envs.reset()
     envs.step(np.array([1, 3]))
@@ -85,58 +89,9 @@ def test_masks_of_each_stream_reach_the_library() -> None:
     _, _, dones, infos = envs.step(np.array([0, 1]))
     assert dones.all()
     assert infos[0]["terminal_observation"][:7].tolist() == [1, 1, 1, 0, 1, 1, 1]
+    assert infos[0]["TimeLimit.truncated"] is False
     lost = SMALL.expected_reward([0, 1, 2]) - SMALL.expected_reward([3, 0, 1])
     assert infos[1]["regret"] == pytest.approx(lost)
-
-
-def test_a_second_training_is_as_long_as_the_first() -> None:
-    agent = DQN(4, 3, n_envs=8, learning_starts=8, train_freq=1, n_steps=1, gradient_steps=1)
-    for _ in range(2):
-        streams, calls = ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"), [0]
-
-        def on_step(calls: list[int] = calls) -> bool:
-            calls[0] += 1
-            return True
-
-        agent.learn(streams, 101, on_step)
-        assert (streams.n_simulated, calls[0]) == (104, 104 // 8 * 3)
-
-
-@pytest.mark.parametrize("actions", ["items", "rankings"])
-def test_a_finished_list_is_not_cut_off(actions: str) -> None:
-    """A list that is built item by item is a complete episode, so the library does not treat its
-    end as a time limit. With whole lists, the time limit does cut the episode off.
-    """
-    envs = clickgym.agents.vec_env("PBMRank-v0", 2, actions=actions, max_episode_steps=1)
-    envs.reset()
-    for item in range(5) if actions == "items" else [range(5)]:
-        _, _, dones, infos = envs.step(np.array([item, item]))
-    assert dones.all()
-    assert {info["TimeLimit.truncated"] for info in infos} == {actions == "rankings"}
-
-
-# ---------------------------------------------------------------------------------------- in sweeps
-
-
-def test_a_learner_is_not_compared_run_by_run() -> None:
-    """A learner's streams have their own users. Over runs, it therefore has no difference and
-    cannot be the reference; over instances, it has a difference.
-    """
-    agents = ["Random", "A2C:n_envs=8", "TopRank"]
-    results = clickgym.sweep(["PBMRank-v0"], agents, 60, 3, n_jobs=1)
-    gaps = dict(results.table().select("agent", "difference").iter_rows())
-    assert gaps["A2C:n_envs=8"] is None
-    assert gaps["TopRank"] is not None
-    assert results.table("A2C:n_envs=8")["difference"].null_count() == 3
-    lines = results.plot(reference="Random").axes[0].get_lines()
-    assert "A2C:n_envs=8" not in {line.get_label() for line in lines}
-    with pytest.raises(ValueError, match="no other agent had the same users as A2C:n_envs=8"):
-        results.plot(reference="A2C:n_envs=8")
-    queries = ["yandex-9982", "yandex-like"]
-    for some, is_told in ((results, True), (results.select(["A2C:n_envs=8"]), False)):
-        assert ("had its own users, not those of the others" in some.to_latex()) == is_told
-    both = clickgym.sweep(["PBMRank-v0"], agents, 60, 1, instances=queries, n_jobs=1)
-    assert both.table("A2C:n_envs=8")["difference"].null_count() == 1
 
 
 # ------------------------------------------------------------------------- classes of the libraries
@@ -175,14 +130,10 @@ def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str) -> No
     assert regret[0] == regret[1]
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize(
     ("name", "env_id"),
-    [
-        ("stable_baselines3:PPO", "PBMRank-v0"),
-        pytest.param(
-            *("stable_baselines3:A2C", "ContextualPBMRank-v0"), marks=pytest.mark.uncompiled
-        ),
-    ],
+    [("stable_baselines3:PPO", "PBMRank-v0"), ("stable_baselines3:A2C", "ContextualPBMRank-v0")],
 )
 def test_ppo_and_a2c_of_the_library_draw_whole_lists(name: str, env_id: str) -> None:
     """PPO and A2C use the policy of the named learners, which reads the features of each item.

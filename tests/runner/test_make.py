@@ -4,10 +4,8 @@ behind it have the same label.
 
 import importlib
 import sys
-import threading
 import warnings
 from functools import partial
-from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -15,44 +13,28 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, FrozenPolicy, Random, TopRank
+from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel, load_instance
-from clickgym.runner.make import (
-    by_label,
-    make_resolved_agent,
-    resolve_agent,
-    spec_of,
-    split_label,
-)
+from clickgym.runner.make import by_label, resolve_agent, spec_of, split_label
 from tests.helpers.programs import output
 from tests.helpers.slow import slow
+from tests.runner.conftest import AGENT
 
 pytestmark = pytest.mark.uncompiled
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
-MINE = """
-import numpy as np
+MINE = f"""
 import clickgym
-from clickgym.agents import Agent
-
-class TopRank(Agent):  # named like one of the package
-    def __init__(self, n_items, n_positions, *, shift=1, seed=None):
-        self.items = np.random.default_rng(seed).permutation(n_items)
-        self.n_positions, self.shift = n_positions, shift
-
-    def rank(self, observation):
-        return self.items[: self.n_positions]
-
-    def update(self, observation, ranking, clicks, reward):
-        self.items = np.roll(self.items, self.shift)
+{AGENT.replace("Forward", "TopRank").replace("seed=None", "shift=1, seed=None")}
 
 class Outer:
     class Inner(TopRank):
         pass
 
 """
+"""A user's agent that is named like one of the package, and a class within a class."""
 
 
 @pytest.fixture
@@ -95,11 +77,9 @@ def test_labels_of_objects(mine):
     class Local(Random):
         """An agent class that is defined inside a function."""
 
-    namesake = type("TopRank", (Random,), {"__module__": "label_mine"})  # its module has another
     without = [
         lambda: gym.make("PBMRank-v0"),
         Local,
-        namesake,
         MODEL,
         (Fixed, {"ranking": np.array([1, 0])}),
         (BatchRank, {"delta": {1}}),
@@ -248,30 +228,10 @@ def test_values_with_parts():
             parse_spec(f"A:b={text}")
 
 
-class Overwrites(Fixed):
-    """An agent that overwrites the list that it gets."""
-
-    def __init__(self, n_items, n_positions, *, ranking, seed=None):
-        super().__init__(n_items, n_positions, ranking=ranking, seed=seed)
-        ranking[:] = ranking[::-1].copy()
-
-
-def test_an_agent_may_change_the_list_that_it_gets():
-    """The environment keeps its own copy of the list, and an explicit argument replaces the value
-    that would be filled in.
-    """
-    env = gym.make("PBMRank-v0")
-    before = env.unwrapped.initial_ranking.tolist()
-    clickgym.make_agent(Overwrites, env)
-    assert env.unwrapped.initial_ranking.tolist() == before
-    given = clickgym.make_agent("PDGD:feature_scale=2.0", gym.make("ContextualPBMRank-v0"))
-    assert given.hyperparameters["feature_scale"] == 2.0
-
-
 class Writes(Random):
     """An agent that writes into its arguments, and stops if an earlier run has written there."""
 
-    def __init__(self, n_items, n_positions, *, array, rng, notes, lock=None, seed=None):
+    def __init__(self, n_items, n_positions, *, array, rng, notes, seed=None):
         super().__init__(n_items, n_positions, seed=rng)
         assert not notes, "written by another run"
         notes["array"] = array
@@ -302,39 +262,6 @@ def test_each_run_of_a_sweep_finds_its_arguments_unchanged(n_jobs):
     assert frame["regret"].n_unique() == 1  # the same lists, because rng starts again
     assert attraction.max() == 1
     assert not agents["passed"][1]["notes"]
-
-
-def test_arguments_that_cannot_be_copied_are_named_and_shared():
-    """A trained model is shared on purpose, without a warning."""
-    agent = Writes, {**written(), "lock": threading.Lock()}
-    with pytest.warns(UserWarning, match="^mine: all runs share lock, which cannot be copied; "):
-        clickgym.sweep(["PBMRank-v0"], {"mine": agent}, 50, 2, n_jobs=1)
-    env = gym.make("PBMRank-v0")
-    model = SimpleNamespace(predict=print, action_space=env.action_space)
-    for copies in (False, True):
-        frozen = make_resolved_agent(
-            (FrozenPolicy, {"model": model}), env, 50, 0, copies_arguments=copies
-        )
-        assert frozen.model is model
-
-
-def test_one_agent_gets_the_objects_that_are_passed():
-    for make in (
-        lambda agent: clickgym.make_agent(agent, gym.make("PBMRank-v0")),
-        lambda agent: clickgym.run(agent, "PBMRank-v0", 50, seed=0),
-    ):
-        arguments = written()
-        make((Writes, arguments))
-        assert arguments["notes"]["array"] is arguments["array"]
-        assert arguments["array"].tolist() == [1, 1]
-
-
-def test_the_working_folder_hides_no_module_of_python(tmp_path, monkeypatch):
-    (tmp_path / "zipapp.py").write_text("raise SystemExit\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "zipapp", raising=False)
-    with pytest.raises(TypeError, match="cannot make agents"):
-        clickgym.sweep(["PBMRank-v0"], ["zipapp:create_archive"], 10, 1)
 
 
 @pytest.mark.parametrize(("horizon", "is_told"), [(100, True), (101, False)])

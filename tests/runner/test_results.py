@@ -15,7 +15,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.agents import EpsilonGreedy
 from clickgym.core.kernels import uncompiled
 from clickgym.envs import load_instance
 from clickgym.measure.result import HOW_PLAYED
@@ -147,27 +146,11 @@ def test_overwrite_leaves_other_files_alone(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_overwrite_deletes_the_report_before_the_first_run(tmp_path, played):
-    sweep(tmp_path, **FIRST)
-    played.at_most = played.count
-    with pytest.raises(KeyboardInterrupt):
-        sweep(tmp_path, **FIRST, overwrite=True)
-    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "runs"}
-
-
 def test_a_label_that_stands_for_something_else(tmp_path):
     sweep(tmp_path, **FIRST | {"agents": {"mine": "EpsilonGreedy"}})
     other = {"mine": ("EpsilonGreedy", {"epsilon": 0.2})}
     with pytest.raises(ValueError, match=r"mine needs another label, because .* Eps"):
         sweep(tmp_path, **FIRST | {"agents": other})
-
-
-def test_what_cannot_be_compared_needs_a_new_folder(tmp_path):
-    unknown = {"mine": lambda **sizes: EpsilonGreedy(**sizes), "other": "Random"}
-    sweep(tmp_path, **FIRST | {"agents": unknown})
-    assert numbers(tmp_path).filter(step=100).height == 4
-    with pytest.raises(ValueError, match=r"mine needs another label, because .* module:Class"):
-        sweep(tmp_path, **FIRST | {"agents": unknown})
 
 
 def test_a_file_that_an_argument_names(tmp_path):
@@ -192,14 +175,6 @@ def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played):
     assert played.count == 1
 
 
-def test_runs_of_other_fields_are_named_in_a_line(whole, tmp_path):
-    folder = shutil.copytree(whole, tmp_path / "out")
-    [file] = files_of(folder)
-    file.write_text(file.read_text().replace('"engine"', '"motor"'))
-    with pytest.raises(ValueError, match=f"{file} has runs that this version cannot read"):
-        clickgym.Results(folder)
-
-
 def test_a_report_joins_folders(whole, tmp_path, printed):
     """The folders hold other agents, or other seeds of the same agents, whose runs count as further
     runs. No run is counted twice, and the report is written only into another folder.
@@ -219,32 +194,11 @@ def test_a_report_joins_folders(whole, tmp_path, printed):
     assert results.n_missing == 0
 
 
-def test_what_cannot_be_joined(whole, tmp_path):
-    a, b = tmp_path / "a", tmp_path / "b"
-    sweep(a, **FIRST | {"agents": {"Random": "Random", "mine": "EpsilonGreedy"}})
-    sweep(b, **FIRST | {"agents": {"mine": "Random"}})
-    with pytest.raises(
-        ValueError, match=r"b cannot be shown in one table with .*a: agent mine needs another"
-    ):
-        numbers(whole, a, b)
-    sweep(b, **FIRST, checkpoints=[100], overwrite=True)
-    with pytest.raises(
-        ValueError, match=r"b cannot be shown in one table with .*whole.*: checkpoints is \["
-    ):
-        numbers(whole, b)
-
-
-class Failing(EpsilonGreedy):
-    """An agent that fails in its first session."""
-
-    def rank(self, observation):
-        raise RuntimeError("it is not finished")
-
-
-def test_a_folder_without_a_finished_run_is_left_out(whole, tmp_path):
-    """The folder is of a sweep that was started but not finished, or that failed."""
-    with pytest.raises(clickgym.AgentError):
-        sweep(tmp_path, envs=ENVS[:1], agents={"mine": Failing})
+def test_a_folder_without_a_finished_run_is_left_out(whole, tmp_path, played):
+    """The folder holds a sweep that was started but not finished, or that failed."""
+    played.at_most = 0
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tmp_path, **FIRST)
     with pytest.raises(ValueError, match="has no finished run yet; to continue, run"):
         numbers(tmp_path)
     with pytest.warns(UserWarning, match="has no finished run yet, and is left out"):

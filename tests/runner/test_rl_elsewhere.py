@@ -4,7 +4,6 @@ stable-baselines3 on their parallel streams.
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
@@ -48,12 +47,6 @@ def test_a_learner_learns() -> None:
     """
     result = clickgym.run("PPO", "FrontPage-v0", 8000, seed=0, checkpoints=[6000])
     assert result.regret[-1] - result.regret[-2] < 0.45 / 2 * 2000
-
-
-def test_a_sweep_without_regret() -> None:
-    sweep = clickgym.sweep(["FrontPage-v0:tells=whole"], ["PPO", "Random"], 100, 2, n_jobs=1)
-    assert np.isnan(sweep.rows["regret"].fill_null(math.nan).to_numpy()).all()
-    assert "reward" in str(sweep)
 
 
 class Faulty(News):
@@ -153,7 +146,7 @@ def test_the_way_out_of_a_refusal() -> None:
 @pytest.mark.parametrize("actions", ["rankings", "scores", "items"])
 def test_vec_env_by_id(actions: str) -> None:
     """Each session is recorded once, although the streams' episodes end at different steps."""
-    envs = vec_env("FrontPage-v0", 3, seed=1, actions=actions, tells="regret")
+    envs = vec_env("tests.helpers.news:FrontPage-v0:tells=regret", 3, seed=1, actions=actions)
     envs.reset()
     regret = 0.0
     for _ in range(24):
@@ -178,13 +171,3 @@ def test_vec_env_one_by_one_and_in_processes() -> None:
         vec_env(SyncVectorEnv([News] * 2))
     with pytest.raises(ValueError, match="vec_env steps parallel streams, each with its own count"):
         vec_env("NonStationaryPBMRank-v0", 2)
-
-
-def test_vec_env_imports_a_module(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "import gymnasium\nfrom tests.helpers.news import News\n"
-    (tmp_path / "front_pages.py").write_text(text + "gymnasium.register('Fresh-v0', News)\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.invalidate_caches()
-    assert vec_env("front_pages:Fresh-v0", 2).num_envs == 2
-    with pytest.raises(gym.error.Error, match="Nowhere"):
-        vec_env("Nowhere-v0", 2)

@@ -154,6 +154,10 @@ def test_loops_of_ones_own_are_rows_without_differences(over):
         assert own[name] == b[name]
     assert (b["difference"], own["difference"], own["p"]) == (1, None, None)
     assert results.table("own")["difference"].null_count() == 3
+    lines = results.plot(reference="a").axes[0].lines
+    assert "own" not in {line.get_label() for line in lines}
+    with pytest.raises(ValueError, match="no other agent had the same users as own"):
+        results.plot(reference="own")
 
 
 def test_p_of_equal_values_and_of_two_units_is_unknown():
@@ -225,7 +229,7 @@ def test_unknown_regret_is_ranked_by_reward():
     assert table["reward_ci95"].to_list() == pytest.approx([0.1 * half_width(3)] * 2)
 
 
-def test_regret_that_is_unknown_of_one_agent_is_shown_of_none(capsys, tmp_path):
+def test_regret_that_is_unknown_of_one_agent_is_shown_of_none():
     """If the regret of one agent is unknown, for example because a wrapper changes the rewards of
     some lists, all rows show the total reward instead.
     """
@@ -236,9 +240,7 @@ def test_regret_that_is_unknown_of_one_agent_is_shown_of_none(capsys, tmp_path):
     latex = results.to_latex()
     assert "Total reward after" in latex
     assert "Negative differences favour a." in latex
-    results.report(tmp_path)
-    assert "Total reward after" in capsys.readouterr().out
-    assert "cumulative regret" not in (tmp_path / "regret.svg").read_text()
+    assert results.plot().axes[0].get_ylabel() == "cumulative reward"
 
 
 def test_last_step_decides():

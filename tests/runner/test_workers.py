@@ -35,10 +35,11 @@ def regret_of(agent, n_jobs):
 UP, DOWN = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
 
 
-def test_one_job_and_two_play_what_the_caller_has_set_and_edited(write):
+def test_one_job_and_several_play_what_the_caller_has_set_and_edited(write):
     """The values are set as attributes of a class, of its module, and of a module that this module
     imports. One value replaces an array by a list. After the module is edited and imported anew,
-    the worker processes of the earlier sweeps do not run its old code.
+    the worker processes of the earlier sweeps do not run its old code. There are no more workers
+    than runs.
     """
     settings = imported(write, "settings", "import numpy\nSHOWN = numpy.arange(5)")
     text = AGENT.replace("shift = 0", "shown = None")
@@ -46,12 +47,13 @@ def test_one_job_and_two_play_what_the_caller_has_set_and_edited(write):
     own = imported(write, "set_agent", f"import settings\nSHOWN = None\n{text}")
     for owner, attribute in ((settings, "SHOWN"), (own, "SHOWN"), (own.Forward, "shown")):
         regret = []
-        for n_jobs, shown in ((1, DOWN), (2, DOWN), (2, UP)):
+        for n_jobs, shown in ((1, DOWN), (8, DOWN), (8, UP)):
             setattr(owner, attribute, shown)
             regret.append(regret_of(own.Forward, n_jobs))
         assert regret[0] == regret[1] != regret[2], attribute
     agent = imported(write, "set_agent", AGENT.replace("self.ranking\n", f"{DOWN}\n")).Forward
-    assert regret_of(agent, 1) == regret_of(agent, 2) == regret[0] != regret[2]
+    assert regret_of(agent, 1) == regret_of(agent, 8) == regret[0] != regret[2]
+    assert len(multiprocessing.active_children()) == 2
 
 
 def test_a_bar_of_sessions(write, monkeypatch, capsys):
@@ -91,31 +93,28 @@ def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
 
     monkeypatch.setattr("clickgym.runner.workers.compiling", compiling)
     monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: now)
+
+    def play(until: float, n_sessions: int) -> None:
+        nonlocal now
+        now = until
+        progress.advance(n_sessions)
+
     first, second = pairs = [("PBMRank-v0", "Random"), ("PBMRank-v0", "TopRank")]
     with Progress(True, n_runs=10, n_finished=2, horizon=100, pairs=pairs) as progress:
         progress.begin(n_workers=2)
-        now = 3.0
-        progress.advance(20)
-        now = 12.0
-        progress.advance(20)
-        now = 22.0
-        progress.advance(20)
+        for until in (3.0, 12.0, 22.0):
+            play(until, 20)
         (count_compilation,) = listeners
         count_compilation(True)
-        now = 72.0
-        progress.advance(10)
+        play(72.0, 10)
         count_compilation(False)
-        now = 82.0
-        progress.advance(230)
+        play(82.0, 230)
         progress.add_finished(1, first)
         progress.add_finished(1, second)
-        now = 132.0
-        progress.advance(100)
-        now = 190.0
-        progress.advance(340)
+        play(132.0, 100)
+        play(190.0, 340)
         progress.add_finished(5, second)
-        now = 192.0
-        progress.advance(10)
+        play(192.0, 10)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "clickgym: 2 of 10 runs, 24 % of the sessions",
@@ -151,16 +150,8 @@ def test_a_worker_that_dies(tmp_path, monkeypatch, signal):
     assert clickgym.Results("out").frame.filter(step=100).height == 8
 
 
-def test_there_are_no_more_workers_than_runs(write):
-    agent = imported(write, "few_agent", AGENT).Forward
-    clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=8)
-    assert len(multiprocessing.active_children()) == 2
-
-
 def test_a_backend_that_returns_all_runs_at_the_end_is_refused(write):
     agent = imported(write, "late_agent", AGENT).Forward
-    with joblib.parallel_config("sequential"):
-        assert len(regret_of(agent, 2)) > 0
     with (
         pytest.raises(ValueError, match=r"MultiprocessingBackend .*; choose loky, threading or"),
         joblib.parallel_config("multiprocessing"),

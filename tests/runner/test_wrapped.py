@@ -162,14 +162,13 @@ def test_a_wrapper_that_delays_clicks_is_refused():
     def late():
         return clickgym.RecordRegret(DelayObservation(users(), 1))
 
-    for name, call in {
-        "PBMRank-v0": lambda: clickgym.run(best(), late(), 100, seed=0),
-        "mine": lambda: clickgym.sweep({"mine": late}, ["Random"], 100, 2),
-    }.items():
-        with pytest.raises(ValueError, match=rf"^{name} has the wrapper DelayObservation, which"):
+    for call in (
+        lambda: clickgym.run(best(), late(), 100, seed=0),
+        lambda: clickgym.sweep({"mine": late}, ["Random"], 100, 2),
+        lambda: clickgym.logs.record(best(), late(), 100, seed=0),
+    ):
+        with pytest.raises(ValueError, match="has the wrapper DelayObservation, which"):
             call()
-    with pytest.raises(ValueError, match="DelayObservation"):
-        clickgym.logs.record(best(), late(), 100, seed=0)
 
 
 class FourTimes(gym.Wrapper):
@@ -182,14 +181,10 @@ class FourTimes(gym.Wrapper):
 
 
 class OwnSeed(gym.Wrapper):
-    """A wrapper that resets the users with its own seed, or without one."""
-
-    def __init__(self, env, seed):
-        super().__init__(env)
-        self.seed = seed
+    """A wrapper that resets the users with its own seed."""
 
     def reset(self, *, seed=None, options=None):
-        return self.env.reset(seed=self.seed)
+        return self.env.reset(seed=7)
 
 
 def test_sessions_that_a_wrapper_plays_besides_are_counted():
@@ -200,20 +195,7 @@ def test_sessions_that_a_wrapper_plays_besides_are_counted():
 
 
 def test_a_wrapper_that_keeps_the_seed_for_itself_is_refused():
-    """The runs of such a sweep would all meet the same users, or unseeded users, but count as
-    different runs.
-    """
-
-    for seed in (7, None):
-
-        def mine(seed=seed):
-            return OwnSeed(gym.make("PBMRank-v0"), seed)
-
-        for call in (
-            lambda mine=mine: clickgym.run("Random", mine, 100, seed=0),
-            lambda mine=mine: clickgym.sweep({"mine": mine}, ["Random"], 100, 2, n_jobs=1),
-        ):
-            with pytest.raises(
-                SessionError, match=r"^PBMRank-v0 did not receive the run's seed, \d+"
-            ):
-                call()
+    """The runs of such a sweep would all meet the same users, but count as different runs."""
+    mine = {"mine": lambda: OwnSeed(gym.make("PBMRank-v0"))}
+    with pytest.raises(SessionError, match=r"^PBMRank-v0 did not receive the run's seed, \d+"):
+        clickgym.sweep(mine, ["Random"], 100, 2, n_jobs=1)

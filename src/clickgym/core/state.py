@@ -74,6 +74,15 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
 
     Raises:
         ValueError: a shape is malformed, or contains a letter that ``sizes`` lacks.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> class State(NamedTuple):
+        ...     rows: Annotated[Ints, "K L", range]
+        ...     seen: Annotated[Flags, "2K+1", True]
+        ...     epsilon: float
+        >>> first_arrays(State, {"L": 3, "K": 2})  # doctest: +NORMALIZE_WHITESPACE
+        {'rows': array([[0, 1, 2], [0, 1, 2]]), 'seen': array([ True,  True,  True,  True,  True])}
     """
     arrays = {}
     for name, dtype, declaration in _arrays_of(state):

@@ -1,10 +1,9 @@
 """Tests of GLR-CascadeKLUCB: its statistic, computed from convex hulls, against a scan of all
-splits; its restarts; and its forced items.
+splits; and its restarts.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from clickgym.agents import GLRCascadeKLUCB
 from clickgym.agents.nonstationary.restarts import statistic
 from clickgym.envs import CascadeModel
-from tests.helpers.click_stories import assert_uniform
 from tests.reference_agents import GLRReference, follow
 from tests.reference_agents.detection import glr_statistics
 
@@ -74,17 +72,3 @@ def test_restarts_follow_the_reference_where_users_change(feedback):
     follow(agent, reference, changing, 800)
     assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == reference.restarts
     assert len(reference.restarts) >= 4
-
-
-# ------------------------------------------------------------------------------- forced exploration
-
-
-def test_the_order_in_which_items_are_forced_is_drawn():
-    """Null: all orders are equally likely. The test uses 600 seeds."""
-    assert_uniform(
-        (
-            tuple(GLRCascadeKLUCB(3, 1, horizon=9, seed=seed).state.drawn_order.tolist())
-            for seed in range(600)
-        ),
-        itertools.permutations(range(3)),
-    )

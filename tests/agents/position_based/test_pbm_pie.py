@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import xlogy
 
 from clickgym.agents import PBMPIE
-from clickgym.envs import PositionBasedModel
 from tests.reference_agents import PBMPIEReference
 
 pytestmark = pytest.mark.uncompiled
@@ -48,19 +46,3 @@ def test_every_item_that_may_be_better_is_tried(horizon):
         assert tried == {int(i) for i in order[3:] if last <= 1 and reference.might_reach(i, last)}
         n_tried += len(tried)
     assert n_tried > 10
-
-
-def test_largest_likelihoods_are_those_of_the_counts():
-    """Holds for the items outside the leaders, whenever they were last shown."""
-    users, rng = PositionBasedModel([0.6, 0.5, 0.4, 0.3], [1.0, 0.5]), np.random.default_rng(0)
-    agent = PBMPIE(4, 2, examination=users.examination, horizon=1000, seed=0)
-    for _ in range(300):
-        ranking = agent.rank(None)
-        agent.update(None, ranking, users.sample(ranking, rng))
-    agent.rank(None)
-    state = agent.state
-    misses = state.displays - state.clicks
-    shares = state.clicks / state.displays
-    largest = (xlogy(state.clicks, shares) + xlogy(misses, 1.0 - shares)).sum(axis=1)
-    outside = state.order[2:]
-    np.testing.assert_allclose(state.peak[outside], largest[outside])

@@ -128,4 +128,3 @@ def test_equal_seeds_give_equal_digits():
     torch.rand(5)
     second = clickgym.run("NeuralGreedy", WORLD, 300, seed=3)
     assert second.regret.tolist() == first.regret.tolist()
-    assert clickgym.run("NeuralGreedy", WORLD, 300, seed=4).regret[-1] != first.regret[-1]

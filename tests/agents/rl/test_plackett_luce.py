@@ -145,10 +145,6 @@ def policy(observation_space, action_space, **arguments):
     return PlackettLuceActorCritic(observation_space, action_space, lambda _: 1e-3, **arguments)
 
 
-def features_space():
-    return Dict(clicks=MultiBinary(3), features=Box(-1.0, 1.0, (6, 4)))
-
-
 @pytest.mark.parametrize("key", ["features", "counts"])
 def test_order_of_candidates(key):
     """Reordering the candidates permutes their scores and leaves the value unchanged, both with
@@ -170,32 +166,22 @@ def test_order_of_candidates(key):
 
 
 class Own(BaseFeaturesExtractor):
-    """A feature extractor that returns one row for each candidate, or one row for all of them."""
+    """A feature extractor that returns one row for each candidate."""
 
-    def __init__(self, observation_space, mean):
+    def __init__(self, observation_space):
         super().__init__(observation_space, 5)
-        self.mean, self.rows = mean, torch.nn.Linear(4, 5)
+        self.rows = torch.nn.Linear(4, 5)
 
     def forward(self, observation):
-        rows = self.rows(observation["features"])
-        return rows.mean(dim=1) if self.mean else rows
+        return self.rows(observation["features"])
 
 
 def test_a_network_of_ones_own():
     seen = {"clicks": torch.zeros(2, 3), "features": torch.randn(2, 6, 4)}
-    rows, row = (
-        policy(
-            features_space(),
-            RankedList(6, 3),
-            features_extractor_class=Own,
-            features_extractor_kwargs={"mean": mean},
-        )
-        for mean in (False, True)
-    )
-    assert rows(seen)[0].shape == (2, 3)
-    assert rows.mlp_extractor.policy_net[0].in_features == 5
-    with pytest.raises(ValueError, match="Own returns an array with 2 dimensions; expected three"):
-        row(seen)
+    space = Dict(clicks=MultiBinary(3), features=Box(-1.0, 1.0, (6, 4)))
+    network = policy(space, RankedList(6, 3), features_extractor_class=Own)
+    assert network(seen)[0].shape == (2, 3)
+    assert network.mlp_extractor.policy_net[0].in_features == 5
 
 
 def test_actions_that_are_no_lists_are_refused():

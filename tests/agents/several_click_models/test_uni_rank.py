@@ -60,17 +60,3 @@ def test_partition_and_exploration(n_items, seed, t):
     ranking = agent.rank(None)
     assert parts_of(agent.state.part.tolist()) == reference.leader()
     assert reference.allows(ranking.tolist(), agent.state)
-
-
-def test_what_was_certain_may_end_without_a_new_comparison():
-    """τ² n = 36 / 25 exceeds log log(t + 3) until t = 64."""
-    agent = UniRank(2, 1, seed=0)
-    agent.state.difference[...], agent.state.compared[...] = [[0, 6], [-6, 0]], 25
-    agent.state.beats[0, 1], agent.state.weakest[0] = True, 1.44
-    parts = []
-    for t in range(1, 120):
-        agent.state.t[0] = t
-        agent.rank(None)
-        parts.append(int(agent.state.n_parts[0]))
-    last = next(t for t in range(1, 120) if math.log(math.log(t + 3)) > 1.44)
-    assert parts == [2] * (last - 1) + [1] * (120 - last)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from clickgym.envs import (
-    ClickChainModel,
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
@@ -228,19 +227,6 @@ def test_optimum_is_that_of_enumeration(model_class, data):
         assert model.expected_reward(best, reward, cutoff) == pytest.approx(
             highest, rel=0, abs=1e-12
         )
-
-
-@pytest.mark.parametrize(
-    "model_class", [DependentClickModel, UserBrowsingModel, DynamicBayesianModel, ClickChainModel]
-)
-@pytest.mark.parametrize("seed", range(3))
-def test_pruned_search(model_class, seed):
-    rng = np.random.default_rng(seed)
-    model = make_model(model_class, 7, 5, lambda shape: rng.beta(0.5, 0.5, shape))
-    highest = max(model.expected_reward(ranking) for ranking in itertools.permutations(range(7), 5))
-    assert model.expected_reward(model.optimal_ranking()) == pytest.approx(
-        highest, rel=0, abs=1e-12
-    )
 
 
 @pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel])

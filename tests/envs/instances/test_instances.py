@@ -84,20 +84,13 @@ def test_fewer_items_than_a_list_has_by_default(family):
 
 WRONG = {
     "kveton2015": "p=1.5 delta=-0.1 delta=0.3 n_items=1,n_positions=2 n_items=2.5",
-    "li2019-chi-min": "i=0 i=-2 i=1.5",
-    "position-bias": "eta=-1 eta=nan seed=-1",
-    "rare-clicks": "most=1.1 most=-0.1 most=inf",
     "in-production": "noise=-1 noise=nan noise=loud",
     "li2019-switching": "length=0 n_epochs=0 n_positions=8 query=yandex-1",
     "li2019-two-changes": "attraction=2 gap=-0.1 gap=0.6 length=-5 n_positions=0",
-    "abrupt": "n_epochs=0 length=0 seed=1.5",
-    "random-walk": "step=-0.1 step=nan n_epochs=-1",
-    "two-kinds": "weight=0 weight=1 weight=-0.5 query=lagree2016-small",
     "uniform": "1 seed seed=-1",
     "two-tastes": "model=X n_items=0 n_positions=11",
     "linear": "n_features=0 n_users=0 n_pool=10 n_items=1,n_positions=2",
     "personal": "form=inner,d_u=3 d_v=0 popularity=2 popularity=-1 rate=0 rate=1 features=all",
-    "network": "gain=0 gain=-1 gain=nan d_u=0 n_pool=5 n_users=-1",
     "clickbait": "n_states=0 mean_sessions=0.5 n_positions=13 query=lagree2016-small",
     "queries": "split=all most=1 n_sessions=0 split=real,n_items=9 n_positions=11",
 }

@@ -133,9 +133,6 @@ def test_bad_actions(users, action, message):
     if users == "PBMRank-v0":
         with pytest.raises(ValueError, match=r"scores\[1, 1\] is nan"):
             env.action_space.lists(np.array([np.zeros(10), action]))
-    else:
-        with pytest.raises(ValueError, match=r"the observation must have 'features'; got None"):
-            env.action_space.lists(np.zeros(10))
 
 
 # errors
@@ -226,15 +223,6 @@ def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
         )
 
 
-def test_options_of_reset_reach_the_environment():
-    """Options reach the environment also between two lists. The environment accepts none."""
-    env = ItemByItem(scalar())
-    env.reset(seed=0)
-    play_list(env, [0, 1, 2])
-    with pytest.raises(ValueError, match="options"):
-        env.reset(options={"query": 1})
-
-
 def test_a_number_that_is_no_choice_is_named():
     env = ItemByItem(scalar())
     env.reset(seed=0)
@@ -244,12 +232,3 @@ def test_a_number_that_is_no_choice_is_named():
         ):
             env.step(action)
     play_list(env, [0, 1, 2])  # the invalid choices had no effect
-
-
-def test_inner_time_limit():
-    """The limit ends the stream, and the next reset also resets the environment."""
-    env = ItemByItem(TimeLimit(scalar(), 2))
-    assert env.reset(seed=0)[1]
-    for truncated in (False, True, False, True):
-        assert play_list(env, [0, 1, 2])[3] == truncated
-        assert bool(env.reset()[1]) == truncated
