@@ -16,7 +16,7 @@ import pytest
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.measure.meter import checkpoint_steps
-from clickgym.runner.play.metrics import Metrics
+from clickgym.runner.metrics import Metrics
 from clickgym.runner.play.play_run import engine_of, play_run
 from tests.reference_agents import as_plain
 

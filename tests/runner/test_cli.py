@@ -15,7 +15,7 @@ from clickgym.agents import AGENTS
 from clickgym.cli import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.commands.run import run
-from clickgym.runner.play.metrics import METRICS
+from clickgym.runner.metrics import METRICS
 
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 

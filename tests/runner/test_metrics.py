@@ -24,7 +24,7 @@ from clickgym.envs import (
     PositionBasedModel,
     kernel,
 )
-from clickgym.runner.play.metrics import METRICS, Metric
+from clickgym.runner.metrics import METRICS, Metric
 from tests.helpers.engines import Recorder
 from tests.helpers.judged import ndcg, with_test
 from tests.reference_agents import MODELS, make

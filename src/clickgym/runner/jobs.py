@@ -18,10 +18,10 @@ from ..agents import FrozenPolicy
 from ..core.errors import WorkerError
 from ..envs import UserModel
 from .make import make_env, make_resolved_agent
+from .metrics import Metrics
 from .plan import Plan
-from .play.loop import OnChunk
-from .play.metrics import Metrics
 from .play.play_run import engine_of, play_run
+from .play.run_inputs import OnChunk
 from .store import Config, FinishedRuns, RunKey, add_runs, new_file, run_seed
 from .workers import (
     Progress,

@@ -24,7 +24,7 @@ from .make import (
     warn_of_shared_arguments,
 )
 from .meaning import meaning_of
-from .play.metrics import Metrics, is_own
+from .metrics import Metrics, is_own
 from .play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
 from .store import Cell, Config, versions
 

@@ -19,7 +19,7 @@ from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, p_value
 from ..core.text import counted
 from ..measure.result import FACTS, HOW_PLAYED, OWN_LOOP, TOTALS
-from .play.metrics import is_sum
+from .metrics import is_sum
 from .play.play_run import ENGINES
 
 FIXED = (*FACTS, *TOTALS, *HOW_PLAYED)

@@ -15,8 +15,8 @@ from ..core.checks import check_count, check_horizon, check_path, is_integer, va
 from ..measure.meter import checkpoint_steps
 from .jobs import play_missing
 from .make import AgentLike, EnvLike, by_label
+from .metrics import Metrics
 from .plan import config_of, make_plans
-from .play.metrics import Metrics
 from .play.play_run import Engine
 from .results import Results
 from .store import Config, FinishedRuns, open_folder, rows_of_sweep

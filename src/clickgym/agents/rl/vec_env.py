@@ -27,7 +27,7 @@ from ...envs.wrappers.item_by_item import (
     lists_are_episodes,
     space_of_partial_lists,
 )
-from ...measure.regret import RecordVectorRegret
+from ...measure.recorders import RecordVectorRegret
 from ...measure.sessions import checked_stream
 
 CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"

@@ -10,7 +10,7 @@ from ...agents import AGENTS
 from ...core.checks import check_choice
 from ...envs import ENVIRONMENTS, list_instances
 from ..console import Column, output_console, print_table
-from ..play.metrics import METRICS
+from ..metrics import METRICS
 
 WIDEST = 100
 """The largest width of a line in characters, even if the output is a file or a pipe."""

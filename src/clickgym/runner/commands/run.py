@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..console import output_console, print_text
-from ..play.metrics import METRICS
+from ..metrics import METRICS
 from ..reports.table import print_results
 from ..store import FIGURES, ROWS, SUMMARY
 from ..sweep import sweep

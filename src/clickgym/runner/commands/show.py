@@ -17,7 +17,7 @@ from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output_console, print_text
 from ..make import BY_NAME, resolve_agent, resolve_env
-from ..play.metrics import AT_K, METRICS, Metric, metric_of
+from ..metrics import AT_K, METRICS, Metric, metric_of
 
 
 def show(

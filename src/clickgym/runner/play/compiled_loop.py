@@ -15,7 +15,7 @@ from ...core.kernels import clock, entry, kernel
 from ...envs.base_env import name_of
 from ...envs.simulation.session import SessionBuffers, play_session
 from ..run_errors import agent_error, check_list
-from .loop import CHUNK, Run
+from .run_inputs import CHUNK, Run
 
 FIRST_CHUNK = 1000
 """The number of sessions in the first chunk; later chunks last about `CHUNK` seconds."""

@@ -31,10 +31,10 @@ from ...envs.registration import without_own_wrappers
 from ...measure.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ...measure.result import Result
 from ..make import AgentLike, EnvLike, make_agent, make_env
+from ..metrics import Metrics
 from .compiled_loop import play_compiled
-from .loop import OnChunk, Run, first_observation
-from .metrics import Metrics
 from .python_loop import play_learner, play_python
+from .run_inputs import OnChunk, Run, first_observation
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")
@@ -248,15 +248,15 @@ def traits_of(env: gym.Env) -> EnvTraits:
     n_queries = 1 if model is None else model.n_queries
     has_copies = model is None and env.spec is not None and not env.spec.additional_wrappers
     return EnvTraits(
-        name_of(env),
-        name,
-        obstacle,
-        changing_users,
-        observation_keys,
-        sizes,
-        n_queries,
-        space,
-        has_copies,
+        name=name_of(env),
+        layer=name,
+        obstacle=obstacle,
+        changing_users=changing_users,
+        observation_keys=observation_keys,
+        sizes=sizes,
+        n_queries=n_queries,
+        observation_space=space,
+        has_copies=has_copies,
     )
 
 

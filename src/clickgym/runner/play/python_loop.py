@@ -25,7 +25,7 @@ from ...envs.facts import click_env_of, clicks_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
 from ...measure.sessions import Measure, measures_of, own_sessions, stream_outcome
 from ..run_errors import AgentError, agent_error, check_list, environment_error
-from .loop import CHUNK, Run, first_observation
+from .run_inputs import CHUNK, Run, first_observation
 
 
 class Session(NamedTuple):

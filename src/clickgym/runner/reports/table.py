@@ -17,7 +17,7 @@ from ...core.text import duration, one_line, regret_text, shorten
 from ...envs.instances.instance import FAMILIES
 from ..console import Column, print_table, print_text
 from ..make import requirements, resolve_agent
-from ..play.metrics import is_sum
+from ..metrics import is_sum
 from ..store import LabelColumn
 from ..summaries import (
     HAS_OTHER_USERS,

@@ -22,18 +22,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...agents.agent import UnsuitedError
-from ...core.checks import as_array, check_choice, check_labels, short_repr
-from ...core.errors import FAILURES
-from ...core.kernels import clock, entry, kernel
-from ...core.modules import object_of
-from ...core.sums import weighted_sums
-from ...envs import ClickEnv, ClickVectorEnv
-from ...envs.facts import user_model_of
-from ...measure.meter import N_TOTALS, Meter
-from ...measure.result import FACTS, HOW_PLAYED, TOTALS
-from ..make import split_label
-from ..run_errors import agent_error
+from ..agents.agent import UnsuitedError
+from ..core.checks import as_array, check_choice, check_labels, short_repr
+from ..core.errors import FAILURES
+from ..core.kernels import clock, entry, kernel
+from ..core.modules import object_of
+from ..core.sums import weighted_sums
+from ..envs import ClickEnv, ClickVectorEnv
+from ..envs.facts import user_model_of
+from ..measure.meter import N_TOTALS, Meter
+from ..measure.result import FACTS, HOW_PLAYED, TOTALS
+from .make import split_label
+from .run_errors import agent_error
 
 Env = ClickEnv | ClickVectorEnv
 
