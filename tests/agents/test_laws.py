@@ -32,8 +32,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "NeuralGreedy": {"decay": 100, "net_arch": [8]},
     "DBGD": {"gamma": 0.5},
     "PDGD": {"learning_rate": 30.0},
+    "LinearTS": {"alpha": 0.2},
 }
-"""Arguments of agents whose defaults would leave little to chance or never use one part of the law.
+"""Arguments of agents whose defaults would leave little to chance or never use one part of the law,
+and of LinearTS, whose references elsewhere take the agent's own draws.
 """
 
 

@@ -58,7 +58,7 @@ def solve_close(state, bound, count):
         above, item = state.order[k - 1], state.order[k]
         is_seen = state.indices[item] < np.inf  # if infinite, all indices above are, too
         if is_seen and state.indices[above] - state.indices[item] >= CLOSE:
-            if k >= count:
+            if k >= count:  # the run of this item begins below the list
                 break
             is_solved = False
             continue

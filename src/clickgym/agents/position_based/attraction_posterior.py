@@ -109,6 +109,12 @@ def build_hat(state, item):
     tangents touch the log density about √2 standard deviations from the mode, where the density has
     decreased by a factor near e; most proposals are then accepted. On a side where the density
     would not decrease visibly along the tangent, the hat stays flat.
+
+    With m the mode, f the log density and x a point where a tangent touches, relative to f(m):
+
+    - left of m, the tangent is ``rise (y - left)``, and the chord ``-ascent (m - y)`` for y ≥ low;
+    - right of m, the tangent is ``-fall (y - right)``, the chord ``-descent (y - m)`` for y ≤ high;
+    - between ``left`` and ``right``, the hat is flat, and chord ≤ f ≤ hat everywhere.
     """
     mode = find_mode(state, item)
     top = log_density(state, item, mode)
