@@ -233,8 +233,8 @@ def _find_spec(env_id: str) -> EnvSpec:
         return gym.registry[name]
     if colon:
         raise ValueError(
-            f"environment {env_id!r}: importing {module!r} does not register {name!r}; call "
-            "gymnasium.register in this module"
+            f"environment {env_id!r}: importing {module!r} does not register {name!r}; "
+            "call clickgym.register_click_model or gymnasium.register in this module"
         )
     ids = dict.fromkeys([*ENVIRONMENTS, *gym.registry])
     raise ValueError(

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..agents.agent import UnsuitedError
 from ..core.checks import as_array, check_choice, check_labels, short_repr
-from ..core.errors import FAILURES
+from ..core.errors import FAILURES, cause
 from ..core.kernels import clock, entry, kernel
 from ..core.modules import object_of
 from ..core.sums import weighted_sums
@@ -452,15 +452,25 @@ class Metrics:
         """Return the context of each summed metric, for the current users on stream ``b``.
 
         Raises:
-            ValueError: the environment lacks something that a metric requires.
+            ValueError: the environment lacks something that a metric requires, or the function of
+                a user's own metric failed.
         """
-        builders = [(name, self._metrics[name].context) for name in self.summed]
-        for name, build in builders:
-            if build is not None and user_model_of(env) is None:
-                raise ValueError(
-                    f"the metric {name!r} requires a click model, but {env} is not a ClickEnv"
-                )
-        return tuple(None if build is None else build(env, b) for _, build in builders)
+        return tuple(self._context(name, env, b) for name in self.summed)
+
+    def _context(self, name: str, env: Any, b: int) -> Any:
+        build = self._metrics[name].context
+        if build is None:
+            return None
+        if user_model_of(env) is None:
+            raise ValueError(
+                f"the metric {name!r} requires a click model, but {env} is not a ClickEnv"
+            )
+        try:
+            return build(env, b)
+        except ValueError:
+            raise
+        except FAILURES as error:
+            raise ValueError(f"the context of the metric {name!r}: {cause(error)}") from error
 
     def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
         """Return the contexts of each stream's next session. The contexts do not change when the

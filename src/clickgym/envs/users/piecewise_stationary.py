@@ -67,7 +67,7 @@ class PiecewiseStationaryModel(CompositeModel):
 
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
         self.models = self.epochs = click_models_of(models, 1)
-        steps = as_integers("starts", starts, (len(self.epochs),))
+        steps = as_integers("starts", starts, (len(self.epochs),), allow_floats=True)
         if steps[0] != 0 or np.any(steps[1:] <= steps[:-1]):
             expected = "expected increasing steps, the first of them 0"
             raise ValueError(f"starts is {steps.tolist()}; {expected}")
