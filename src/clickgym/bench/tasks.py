@@ -1,6 +1,6 @@
 """The tasks of the scorecard: a single table, generated from public seeds.
 
-We wrote down the rule for choosing tasks before any task was played. An *ability* is a kind of
+An *ability* is a kind of
 task: a way in which users or problems differ, according to a paper. Each ability has its own family
 of instances, and uses the click models for which this family is defined. An ability has at most 18
 tasks (27 with features), so that no ability outweighs the others. Instances with real queries use

@@ -76,8 +76,8 @@ class SlateQ(StateAgent):
     """SlateQ with a table of values: an agent for stateful users that learns the long-term value of
     a click on each item, and shows the list with the highest expected value.
 
-    The agent takes from the paper that the value of a list is the mean of the values of its clicks.
-    It differs from the paper's SlateQ in four ways: the values are in a table, not in a neural
+    The agent takes from the paper that the value of a list is the expected value of its click. It
+    differs from the paper's SlateQ mainly in four ways: the values are in a table, not in a neural
     network; users choose as in the cascade model, not as in a conditional choice model; the agent
     is told how long users stay and what clicks are worth; and it explores in its own way. See
     *Deviations from the paper*.
