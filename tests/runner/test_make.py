@@ -4,6 +4,7 @@ behind it have the same label.
 
 import importlib
 import sys
+import threading
 import warnings
 from functools import partial
 
@@ -231,7 +232,7 @@ def test_values_with_parts():
 class Writes(Random):
     """An agent that writes into its arguments, and stops if an earlier run has written there."""
 
-    def __init__(self, n_items, n_positions, *, array, rng, notes, seed=None):
+    def __init__(self, n_items, n_positions, *, array, rng, notes, lock=None, seed=None):
         super().__init__(n_items, n_positions, seed=rng)
         assert not notes, "written by another run"
         notes["array"] = array
@@ -262,6 +263,22 @@ def test_each_run_of_a_sweep_finds_its_arguments_unchanged(n_jobs):
     assert frame["regret"].n_unique() == 1  # the same lists, because rng starts again
     assert attraction.max() == 1
     assert not agents["passed"][1]["notes"]
+
+
+def test_arguments_that_cannot_be_copied_are_named():
+    agent = Writes, {**written(), "lock": threading.Lock()}
+    with pytest.warns(UserWarning, match="^mine: all runs share lock, which cannot be copied; "):
+        clickgym.sweep(["PBMRank-v0"], {"mine": agent}, 50, 2, n_jobs=1)
+
+
+def test_one_agent_gets_the_objects_that_are_passed():
+    for make in (
+        lambda agent: clickgym.make_agent(agent, gym.make("PBMRank-v0")),
+        lambda agent: clickgym.run(agent, "PBMRank-v0", 50, seed=0),
+    ):
+        arguments = written()
+        make((Writes, arguments))
+        assert arguments["notes"]["array"] is arguments["array"]
 
 
 @pytest.mark.parametrize(("horizon", "is_told"), [(100, True), (101, False)])

@@ -216,6 +216,8 @@ def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
         name = algorithm if ":" in algorithm else f"stable_baselines3:{algorithm}"
         algorithm = object_of("algorithm", name)
     path = check_path("model", file)
+    if not (path.exists() or path.with_name(f"{path.name}.zip").exists()):
+        raise ValueError(f"the model file {path} does not exist")
     try:
         return algorithm.load(path, device="cpu")
     except OSError:

@@ -103,7 +103,9 @@ def vec_env(
             "arguments to gym.make_vec when you create the environment"
         )
     checked_stream("vec_env steps", streams)
-    if not isinstance(streams, VectorWrapper):
+    if isinstance(env, str):
+        streams = RecordVectorRegret(streams)
+    elif not isinstance(streams, VectorWrapper):
         with suppress(TypeError, ValueError):  # its observations or rewards cannot be measured
             streams = RecordVectorRegret(streams)
     adapter = StableBaselinesVecEnv(streams, actions)
