@@ -501,7 +501,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
     same = _same_environments(frames, [part.env for part in parts if isinstance(part, Result)])
     rows = _concatenate([rows.with_columns(col("env").replace(same)) for rows in frames])
     _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
-    return rows, [_with_labels(config, same) for _, config in sources]
+    return rows, [config.renamed(same) for _, config in sources]
 
 
 def _same_environments(
@@ -517,13 +517,6 @@ def _same_environments(
     labels = {label for rows in frames for label in rows["env"].unique()}
     ids = {label: label.partition(":")[2] for label in labels}
     return {label: env_id for label, env_id in ids.items() if env_id in singles}
-
-
-def _with_labels(config: Config, same: Mapping[str, str]) -> Config:
-    """Return a sweep's configuration with other labels of its environments."""
-    cells = [cell._replace(env=same.get(cell.env, cell.env)) for cell in config.cells]
-    envs = {same.get(label, label): meaning for label, meaning in config.envs.items()}
-    return replace(config, envs=envs, cells=cells) if same else config
 
 
 def _check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
