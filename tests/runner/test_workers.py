@@ -9,7 +9,6 @@ import multiprocessing
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import joblib
@@ -80,18 +79,10 @@ def test_sessions_in_another_process_count_before_the_run_ends(write, monkeypatc
 
 def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
     """The first line comes after ten seconds, even within a run, then one line per minute. The time
-    left is told once both pairs have finished a run. It leaves out the three seconds before the
-    first session, and a compilation of 50 seconds with the sessions played meanwhile. Two of the
-    ten runs had been finished before. Of the two workers, one has nothing to do at the end.
+    left is told once both pairs have finished a run, from the times of the runs. Two of the ten
+    runs had been finished before. Of the two workers, one has nothing to do at the end.
     """
-    now, listeners = 0.0, []
-
-    @contextmanager
-    def compiling(listener):
-        listeners.append(listener)
-        yield
-
-    monkeypatch.setattr("clickgym.runner.workers.compiling", compiling)
+    now = 0.0
     monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: now)
 
     def play(until: float, n_sessions: int) -> None:
@@ -104,23 +95,18 @@ def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
         progress.begin(n_workers=2)
         for until in (3.0, 12.0, 22.0):
             play(until, 20)
-        (count_compilation,) = listeners
-        count_compilation(True)
+        progress.add_finished(first, [10.0])
         play(72.0, 10)
-        count_compilation(False)
-        play(82.0, 230)
-        progress.add_finished(1, first)
-        progress.add_finished(1, second)
-        play(132.0, 100)
-        play(190.0, 340)
-        progress.add_finished(5, second)
-        play(192.0, 10)
+        progress.add_finished(second, [30.0])
+        play(132.0, 330)
+        progress.add_finished(second, [22.0] * 5)
+        play(192.0, 350)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "clickgym: 2 of 10 runs, 24 % of the sessions",
-        "clickgym: 2 of 10 runs, 27 % of the sessions",
-        "clickgym: 4 of 10 runs, 60 % of the sessions, about 85 s left",
-        "clickgym: 9 of 10 runs, 95 % of the sessions, about 19 s left",
+        "clickgym: 3 of 10 runs, 27 % of the sessions",
+        "clickgym: 4 of 10 runs, 60 % of the sessions, about 40 s left",
+        "clickgym: 9 of 10 runs, 95 % of the sessions, about 11 s left",
     ]
 
 

@@ -211,33 +211,20 @@ def clock() -> float:
     return time.perf_counter() - _first_calls.seconds
 
 
-COMPILING = "compiling …"
-_listeners: list[Callable[[bool], object]] = []
-
-
-@contextmanager
-def compiling(callback: Callable[[bool], object]) -> Iterator[None]:
-    """Context manager that notifies a callback when kernels that are not on disk are compiled.
-
-    Args:
-        callback: a function that is called, from any thread, with True when the compilation of a
-            kernel starts, and with False when the compilation ends.
-    """
-    _listeners.append(callback)
-    try:
-        yield
-    finally:
-        _listeners.remove(callback)
+_notes: list[str] = []
+"""The note to print when the next compilation starts, if there is one."""
 
 
 @contextmanager
 def compilation_note() -> Iterator[None]:
-    """Context manager that prints a note on stderr when the first compilation starts. No note is
-    printed if stderr is not a terminal, or if a `compiling` context is already active.
+    """Context manager that prints a note on stderr when the first compilation of a kernel that is
+    not on disk starts. No note is printed if stderr is not a terminal.
     """
-    notes = [] if _listeners or not sys.stderr.isatty() else [COMPILING]
-    with compiling(lambda _: notes and print(notes.pop(), file=sys.stderr)):
+    _notes[:] = ["compiling …"] if sys.stderr.isatty() else []
+    try:
         yield
+    finally:
+        _notes.clear()
 
 
 class _Entry:
@@ -271,7 +258,9 @@ class _Entry:
         start, key = time.perf_counter(), key_of(self.kernel, arguments, self._text)
         name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
         file = cache_folder() / f"{name}.py" if key else None
-        listeners = [] if file is not None and os.path.exists(file) else [*_listeners]
+        if _notes and (file is None or not file.exists()):
+            print(*_notes, file=sys.stderr)
+            _notes.clear()
         is_cached = file is not None and _make_file(file)
         parameters = ", ".join(inspect.signature(self.kernel).parameters)
         text = self._text.format(name=name, arguments=parameters)
@@ -280,8 +269,6 @@ class _Entry:
         exec(compile(text, str(file or "<entry>"), "exec"), scope)
         options = {"nogil": True, "no_cfunc_wrapper": True}  # nothing calls the entry from C
         compiled = numba.njit(cache=is_cached, **options)(scope[name])
-        for listener in listeners:
-            listener(True)
         was_collecting = gc.isenabled()
         gc.disable()  # collection would take a twelfth of the time of a command that compiles
         try:
@@ -291,8 +278,6 @@ class _Entry:
         finally:
             if was_collecting:
                 gc.enable()
-            for listener in listeners:
-                listener(False)
         _first_calls.seconds += time.perf_counter() - start
         return compiled
 

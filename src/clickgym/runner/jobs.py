@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..agents import FrozenPolicy
 from ..core.errors import WorkerError
+from ..core.kernels import compilation_note
 from ..envs import UserModel
 from .make import make_env, make_resolved_agent
 from .metrics import Metrics
@@ -57,7 +58,8 @@ def play_missing(
     n_left = sum(len(numbers) for _, numbers in jobs)
     n_runs = sum(plan.cell.runs for plan in plans)
     pairs = {(plan.cell.env, plan.cell.agent) for plan, _ in jobs}
-    with Progress(progress, n_runs, n_runs - n_left, config.horizon, pairs) as bar:
+    finished = n_runs - n_left
+    with compilation_note(), Progress(progress, n_runs, finished, config.horizon, pairs) as bar:
         for workers in KINDS_OF_WORKERS:
             group = [job for job in jobs if job[0].workers == workers]
             if not group:
@@ -68,7 +70,7 @@ def play_missing(
                 if file is not None:
                     add_runs(file, runs)
                 (env, _, agent, _), *_ = runs
-                bar.add_finished(len(runs), (env, agent))
+                bar.add_finished((env, agent), [run.seconds for run in runs.values()])
 
 
 KINDS_OF_WORKERS: tuple[Literal["threads", "processes"], ...] = ("threads", "processes")

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from importlib import import_module
@@ -29,7 +29,6 @@ from joblib.parallel import LokyBackend, SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 from rich.console import Console
 
-from ..core.kernels import COMPILING, compiling
 from .console import error_console, print_text
 
 
@@ -161,8 +160,6 @@ FIRST_LINE, LINE_EVERY = 10.0, 60.0
 """The seconds before the first line of progress, and between two lines, outside a terminal."""
 LOOK_EVERY = 0.5
 """Seconds between two readings of the session counters of worker processes."""
-LEAST_SHARE = 0.05
-"""The share of the sessions to be played from which the time left is estimated."""
 Pair = tuple[str, str]
 """The labels of an environment and an agent. The speed of one pair says little about others."""
 
@@ -208,13 +205,9 @@ class Progress:
     """Context manager that shows the progress of a sweep, as a bar in a terminal and as lines of
     text elsewhere.
 
-    The first line appears after ten seconds, and then one line a minute. The time left is estimated
-    from the average time of the sessions since `begin`. It leaves out what says nothing about the
-    other sessions: the time before the first session, and the time in which this process compiles
-    kernels, with the sessions that other threads play in that time. No time is shown before each
-    pair has finished a run (unless there is only one), and before the estimate rests on
-    `LEAST_SHARE` of the sessions. Sessions of unfinished runs count, too, except on other machines,
-    which report only finished runs.
+    The first line appears after ten seconds, and then one line a minute. The time left is shown
+    once each pair has finished a run. It is estimated from the average time of the runs that these
+    workers have finished, which does not include the compilation of kernels.
 
     Args:
         is_shown: whether the progress is shown.
@@ -238,44 +231,29 @@ class Progress:
             transient=True,
         )
         self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_finished
-        self._n_sessions, self._n_before = n_runs * horizon, n_finished * horizon
         self._task = self._bar.add_task(
-            "", total=self._n_sessions, completed=self._n_before, left=""
+            "", total=n_runs * horizon, completed=n_finished * horizon, left=""
         )
-        self._compiling = compiling(self._count_compilations)
-        self._n_compiling = 0
         self._pending = {*pairs}
         """The pairs that have not finished a run."""
-        if len(self._pending) == 1:
-            self._pending.clear()
         self._n_workers = 1
-        self._measured: tuple[float, int] = 0.0, 0
-        """The seconds and the number of sessions from which the time left is estimated."""
-        self._last: tuple[float, int] | None = None
-        """The time and the number of sessions played when `_measure` was last called; None before
-        the first session.
-        """
+        self._seconds = list[float]()
+        """The times of the runs that these workers have finished."""
         self._lock = threading.Lock()  # worker threads report their sessions themselves
         self._is_printed = is_shown and self._bar.disable
         self._next_line_at = time.monotonic() + FIRST_LINE
 
     def __enter__(self) -> Self:
-        self._compiling.__enter__()
-        self._describe()
+        self._show()
         self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._compiling.__exit__(None, None, None)
         self._bar.stop()
 
     def begin(self, n_workers: int) -> None:
-        """Measure the time anew, because the next sessions are played by a number of workers of
-        another kind.
-        """
-        with self._lock:
-            self._n_workers, self._n_before = n_workers, self._n_played
-            self._measured, self._last = (0.0, 0), None
+        """Begin with a number of workers of another kind, whose runs take another time."""
+        self._n_workers, self._seconds = n_workers, []
 
     def advance(self, n_sessions: int) -> None:
         """Add ``n_sessions`` to the number of sessions played, which may be in unfinished runs."""
@@ -313,59 +291,37 @@ class Progress:
                 watcher.join()
             show()
 
-    def add_finished(self, n_runs: int, pair: Pair) -> None:
-        """Add ``n_runs`` to the number of finished runs. All of them are runs of one pair."""
-        self._n_finished += n_runs
+    def add_finished(self, pair: Pair, seconds: Sequence[float]) -> None:
+        """Add finished runs of one pair, given the time that each of them took."""
+        self._n_finished += len(seconds)
+        self._seconds += seconds
         self._pending.discard(pair)
-        self._describe()
         self._show()
 
-    def _count_compilations(self, has_begun: bool) -> None:
-        with self._lock:
-            self._measure()
-            self._n_compiling += 1 if has_begun else -1
-        self._describe()
-
-    def _measure(self) -> None:
-        """Add the time and the sessions since the last call, unless kernels were compiled then."""
-        now, n_played = time.monotonic(), self._n_played
-        if self._last is not None and not self._n_compiling:
-            (seconds, n_sessions), (last, n_before) = self._measured, self._last
-            self._measured = seconds + now - last, n_sessions + n_played - n_before
-        if n_played > self._n_before:
-            self._last = now, n_played
-
-    @property
-    def _n_played(self) -> int:
-        return int(self._bar.tasks[0].completed)
-
-    def _n_left(self) -> float:
-        """Return how many sessions all workers together could play in the time that is left. These
-        are more than the sessions left if some workers have no run to play at the end.
+    def _time_left(self, n_sessions: int) -> str:
+        """Return the time in which the workers can play a number of sessions; an empty text if it
+        cannot be estimated yet. At the end, some workers have no run to play.
         """
-        n_left, n_runs = self._n_sessions - self._n_played, self._n_runs - self._n_finished
+        n_runs = self._n_runs - self._n_finished
+        if self._pending or not (self._seconds and n_runs):
+            return ""
+        runs_of_worker = n_sessions / self._horizon / min(self._n_workers, n_runs)
         if n_runs > self._n_workers:  # the last run has not begun
-            return max(n_left, self._n_workers * self._horizon)
-        return n_left * self._n_workers / max(n_runs, 1)
+            runs_of_worker = max(runs_of_worker, 1)
+        return time_left(runs_of_worker * sum(self._seconds) / len(self._seconds))
 
     def _show(self) -> None:
-        """Update the estimate, and show it in the bar or, when it is time, in a line."""
+        """Update the bar or, when it is time, print a line."""
+        n_played, n_sessions = int(self._bar.tasks[0].completed), self._n_runs * self._horizon
+        runs, left = (
+            f"{self._n_finished:,} of {self._n_runs:,} runs",
+            self._time_left(n_sessions - n_played),
+        )
+        self._bar.update(self._task, description=runs, left=left)
         with self._lock:
-            self._measure()
-            (seconds, n_sessions), n_played = self._measured, self._n_played
-            least = max(LEAST_SHARE * (self._n_sessions - self._n_before), 1)
-            left = ""
-            if n_sessions >= least and not self._pending:
-                left = time_left(seconds / n_sessions * self._n_left())
-            self._bar.update(self._task, left=left)
             is_due = time.monotonic() >= self._next_line_at
-            if not (self._is_printed and is_due and self._n_before < n_played < self._n_sessions):
+            if not (self._is_printed and is_due and 0 < n_played < n_sessions):
                 return
             self._next_line_at = time.monotonic() + LINE_EVERY
-        runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
-        share = f"{100 * n_played / self._n_sessions:.0f} % of the sessions"
+        share = f"{100 * n_played / n_sessions:.0f} % of the sessions"
         print_text(error_console(), f"clickgym: {', '.join(filter(None, [runs, share, left]))}")
-
-    def _describe(self) -> None:
-        runs = f"{self._n_finished} of {self._n_runs} runs"
-        self._bar.update(self._task, description=COMPILING if self._n_compiling else runs)
