@@ -180,16 +180,16 @@ def test_lists_of_a_policy_behind_wrappers(algorithm, actions, settings, wrap, n
         assert len(set(lists)) > 1
 
 
-def test_the_entries_that_a_model_saw_are_known_by_their_sizes():
-    """With other sizes, the error comes before the first session."""
+def test_a_model_of_filtered_observations_needs_the_filter():
+    """Without it, or with other sizes, the error comes before the first session."""
     filtered = FilterObservation(ClickEnv(FEATURES), ["features"])
     with one_thread():
         agent = FrozenPolicy(model=trained(PPO, FlattenObservation(filtered), **FEW))
-        results = [clickgym.run(agent, env, 30, seed=1) for env in (ClickEnv(FEATURES), filtered)]
-    np.testing.assert_array_equal(results[0].regret, results[1].regret)
+        assert clickgym.run(agent, filtered, 30, seed=1).steps[-1] == 30
     two_features = ContextualModel(FEATURES.base, theta=[0.9, 0.1], items=np.eye(9, 2))
-    with pytest.raises(ValueError, match=r"trained on observations of shape \(12,\), but the env"):
-        clickgym.run(agent, ClickEnv(two_features), 30)
+    for users in (FEATURES, two_features):
+        with pytest.raises(ValueError, match=r"trained on observations of shape \(12,\), but the"):
+            clickgym.run(agent, ClickEnv(users), 30)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import inspect
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import combinations
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -40,9 +39,8 @@ class FrozenPolicy(Agent):
     keeps its hidden state from session to session.
 
     Run the agent in an environment without the wrappers ``FlattenObservation`` and ``VecNormalize``
-    from training: the agent itself flattens and normalises observations in the same way. A
-    ``FilterObservation`` is needed only if the sizes of the entries do not tell which ones the
-    model saw. Keep any other wrapper that changes observations, such as `EpisodeCounts` or
+    from training: the agent itself flattens and normalises observations in the same way. Keep any
+    other wrapper that changes observations, such as ``FilterObservation``, `EpisodeCounts` or
     ``FrameStackObservation``. If your own wrapper changed the lists during training, pass as
     ``model`` a function that changes the model's lists in the same way. If you call `rank` in your
     own loop and users have states, flatten the observations yourself, unless the model chooses item
@@ -143,9 +141,15 @@ class FrozenPolicy(Agent):
         sizes = env.sizes["n_items"], env.sizes["n_positions"]
         if sizes != (self.n_items, self.n_positions):
             raise _other_sizes((self.n_items, self.n_positions), sizes)
-        self._env_space = env.observation_space
-        if not isinstance(self._actions, Choices):
-            self._env_space = _seen_part(env.observation_space, self._model_space)
+        self._env_space, seen = env.observation_space, self._model_space
+        is_flattened = isinstance(seen, Box) and isinstance(self._env_space, Dict)
+        is_flattened = is_flattened and self._partial_list_space is None
+        if is_flattened and seen.shape != (flatdim(self._env_space),):
+            raise ValueError(
+                f"the model was trained on observations of shape {seen.shape}, but the environment "
+                f"has {self._env_space}; put the training's wrappers, except FlattenObservation "
+                "and VecNormalize, around the environment"
+            )
         return self.engine
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
@@ -250,31 +254,6 @@ def _convert(observation: Any, env_space: gym.Space | None, model_space: Any) ->
     # In a user's own loop, the space is unknown. The result is the same as that of `flatten`,
     # except for the states of users.
     return np.concatenate([np.ravel(observation[name]) for name in sorted(observation)])
-
-
-def _seen_part(env_space: gym.Space, model_space: Any) -> gym.Space:
-    """Return the entries of an environment's observations that a model saw in training, where
-    ``FilterObservation`` may have left out some of them before they were flattened: the entries
-    whose sizes add up to the size of the model's observations.
-
-    Raises:
-        ValueError: no entries have this size, or it is unclear which.
-    """
-    if not isinstance(env_space, Dict) or not isinstance(model_space, Box):
-        return env_space
-    parts = [
-        Dict({name: env_space[name] for name in names})
-        for size in range(len(env_space), 0, -1)
-        for names in combinations(env_space, size)
-    ]
-    seen = [part for part in parts if model_space.shape == (flatdim(part),)]
-    if seen[:1] != [env_space] and len(seen) != 1:
-        raise ValueError(
-            f"the model was trained on observations of shape {model_space.shape}, but the "
-            f"environment has {env_space}; put the training's wrappers, except FlattenObservation "
-            "and VecNormalize, around the environment"
-        )
-    return seen[0]
 
 
 @contextmanager
