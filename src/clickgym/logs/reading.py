@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from glob import glob
-from hashlib import file_digest
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
@@ -129,7 +128,7 @@ def read_log(
                 f"{without_query[0]} has no column query, but other files do; expected this "
                 "column in all files or in none"
             )
-        rows, sources["files"] = pl.concat(tables), [*map(_source_of, files)]
+        rows, sources["files"] = pl.concat(tables), [file.name for file in files]
     else:
         name = "the frame"
         frame: Any = source
@@ -176,13 +175,6 @@ def log_name(files: Sequence[str | PathLike[str]]) -> str:
     first, *others = files
     name = Path(first).name
     return f"{name} and {len(others)} more" if others else name
-
-
-def _source_of(path: Path) -> dict[str, Any]:
-    """Return the name, the size and the SHA-256 digest of a file."""
-    with path.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    return {"name": path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 
 def open_unzipped(path: Path) -> IO[bytes]:

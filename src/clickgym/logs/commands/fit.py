@@ -113,7 +113,7 @@ def fit(
             "ignore", ConvergenceWarning
         )  # the table shows which models did not converge
         sessions = sessions_of(log, columns, ids_per_file)
-        name = log_name([file["name"] for file in sessions.source["files"]])
+        name = log_name(sessions.source["files"])
         fitted = fit_models(
             sessions,
             [*MODEL_ESTIMATORS] if model == ["all"] else model,
