@@ -11,8 +11,8 @@ import numpy as np
 
 from ..agents import Agent
 from ..core.checks import AN_ENV, check_count, check_kind
-from ..envs import ClickEnv
-from ..envs.facts import clicks_shown, read_clicks, sizes_of
+from ..envs.facts import sizes_of
+from ..measure.sessions import Measure
 from ..runner.play.play_run import run
 from .log import ClickLog
 
@@ -80,15 +80,11 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.items = np.empty((sessions, n_positions), np.int32)
         self.clicks = np.empty((sessions, n_positions), np.int8)
-        self.session = 0
+        self.session, self._measure = 0, Measure(env)
 
     def step(self, action: Any) -> Any:
-        result = self.env.step(action)
-        core, n_positions = self.unwrapped, self.clicks.shape[1]
-        if isinstance(core, ClickEnv) and clicks_shown(self.observation_space) != n_positions:
-            clicks = core.last_session()[1]  # the observation contains no clicks
-        else:
-            clicks = read_clicks(result[0], n_positions)
+        result = observation, reward, _, _, info = self.env.step(action)
+        clicks, *_ = self._measure(observation, reward, info)
         self.items[self.session], self.clicks[self.session] = action, clicks
         self.session += 1
         return result

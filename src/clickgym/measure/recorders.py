@@ -32,7 +32,7 @@ from ..envs.vector_env import ClickVectorEnv
 from ..envs.wrappers.item_by_item import Choices
 from .meter import Record, checkpoint_steps
 from .result import NO_SESSION, OWN_LOOP, Result
-from .sessions import Measure, checked_stream, measures_of, own_sessions, stream_outcome
+from .sessions import Measure, checked_stream, measure_stream, measures_of, own_sessions
 
 
 class _Recorded:
@@ -289,15 +289,14 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
                 self.meter.add_all(rows[has_played])
             else:
                 for b in np.arange(self.num_envs)[has_played].tolist():
-                    self._add(b, observations, rewards, infos)
+                    self._add(b, outcome)
         self._finish()
         return outcome
 
-    def _add(self, b: int, observations: Any, rewards: Any, infos: dict[str, Any]) -> None:
+    def _add(self, b: int, outcome: tuple[Any, ...]) -> None:
         """Measure the session on stream ``b``, given what ``step`` returned."""
         try:
-            outcome = stream_outcome(observations, rewards, infos, b)
-            clicks, reward, regret = self._measures[b](*outcome)
+            clicks, reward, regret, _ = measure_stream(self._measures, outcome, b)
             if self._changes and math.isnan(regret):
                 raise Fault(
                     f"{self._changes[0]} changes the rewards, and info has no regret, so nothing "

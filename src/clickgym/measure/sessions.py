@@ -5,7 +5,7 @@ on a stream of a vector environment, whether it comes from clickgym or from anot
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -158,34 +158,41 @@ def measures_of(envs: VectorEnv) -> list[Measure]:
     return [Measure(envs)] * envs.num_envs
 
 
+def of_stream(observations: Any, b: int) -> Any:
+    """Return the observation on stream ``b``, given the observations of all streams."""
+    if isinstance(observations, Mapping):
+        return {name: values[b] for name, values in observations.items()}
+    return observations[b]
+
+
 OF_SESSION = ("ranking", "expected_reward", "regret", "optimal_reward")
 """The infos of a step that describe its session."""
 
 
-def stream_outcome(
-    observations: Any, rewards: Any, infos: Mapping[str, Any], b: int
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the observation, the reward and the info of the session on stream ``b``, as ``step``
-    of a single environment returns them.
+def measure_stream(
+    measures: Sequence[Measure], outcome: tuple[Any, ...], b: int
+) -> tuple[NDArray[np.int8], float, float, dict[str, Any]]:
+    """Return the clicks, the reward, the regret and the info of the session on stream ``b``.
 
     If the step also started the next episode of the stream, with the autoreset mode ``SAME_STEP``,
     the observation and the info come from ``final_obs`` and ``final_info``. With ``NEXT_STEP``, a
     step shows no list on the streams whose episode ended in the step before.
 
     Args:
-        observations, rewards, infos: what ``step`` of the vector environment returned.
+        measures: the result of `measures_of`.
+        outcome: what ``step`` of the vector environment returned.
         b: the stream.
 
     Raises:
-        Fault: the regrets are integers, as Gymnasium makes them if the first stream's regret is an
-            integer, because the other streams' decimals may be lost.
+        Fault: a click is not 0 or 1; or the reward or the regret is not finite; or the regrets are
+            integers, as Gymnasium makes them if the first stream's regret is an integer, because
+            the other streams' decimals may be lost.
     """
+    observations, rewards, _, _, infos = outcome
     if "final_info" in infos and infos["_final_info"][b]:
         observation, infos = infos["final_obs"][b], infos["final_info"]
-    elif isinstance(observations, Mapping):
-        observation = {name: values[b] for name, values in observations.items()}
     else:
-        observation = observations[b]
+        observation = of_stream(observations, b)
     if getattr(infos.get("regret"), "dtype", np.dtype(float)).kind in "iu":
         raise Fault(
             "info['regret'] of a stream is an integer, so Gymnasium cuts off the decimals of all "
@@ -196,7 +203,7 @@ def stream_outcome(
         for name in OF_SESSION
         if name in infos and (f"_{name}" not in infos or infos[f"_{name}"][b])
     }
-    return observation, rewards[b], info
+    return *measures[b](observation, rewards[b], info), info
 
 
 def own_sessions(observations: Any, infos: dict[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:

@@ -28,7 +28,7 @@ from ...envs.wrappers.item_by_item import (
     space_of_partial_lists,
 )
 from ...measure.recorders import RecordVectorRegret
-from ...measure.sessions import checked_stream
+from ...measure.sessions import checked_stream, of_stream
 
 CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"
 """The name under which clickgym's ids are registered."""
@@ -243,7 +243,7 @@ class StableBaselinesVecEnv(VecEnv):
         ended = terminated | truncated
         dones = np.ones_like(ended) if self._ends_with_list else ended
         for b in np.flatnonzero(dones):
-            last = infos["final_obs"][b] if ended[b] else _of_stream(observations, b)
+            last = infos["final_obs"][b] if ended[b] else of_stream(observations, int(b))
             is_cut = truncated[b] and not terminated[b] and not self._ends_with_list
             by_stream[b]["terminal_observation"] = self._observe(last, b)
             by_stream[b]["TimeLimit.truncated"] = bool(is_cut)
@@ -330,16 +330,6 @@ class FlatObservation(Box):
             rows = observation["features"]
             parts.append(rows.reshape(*rows.shape[:-2], -1))
         else:
-            parts.append(
-                observation["observation"]
-                if "observation" in observation
-                else observation["clicks"]
-            )
+            parts.append(observation["observation" if "observation" in observation else "clicks"])
             parts += [rows[observation[name]] for name, rows in self._one_hot.items()]
         return np.concatenate(parts, axis=-1, dtype=np.float32)
-
-
-def _of_stream(observations: Any, b: Any) -> Any:
-    if isinstance(observations, dict):
-        return {name: values[b] for name, values in observations.items()}
-    return observations[b]

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -23,73 +23,44 @@ from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
 from ...envs.facts import click_env_of, clicks_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
-from ...measure.sessions import Measure, measures_of, own_sessions, stream_outcome
+from ...measure.sessions import Measure, measure_stream, measures_of, own_sessions
 from ..run_errors import AgentError, agent_error, check_list, environment_error
 from .run_inputs import CHUNK, Run, first_observation
 
 
-class Session(NamedTuple):
-    """The outcome of one session, as ``env.step`` returned it."""
+def show_list(
+    env: gym.Env, ranking: Any, measure: Measure | None
+) -> tuple[tuple[Any, ...], NDArray[np.int8], float, float]:
+    """Show a list to a user. Return what ``env.step`` returned, and the session's clicks, reward
+    and regret.
 
-    observation: Any  # the next observation
-    clicks: NDArray[np.int8]
-    reward: float
-    regret: float  # nan if unknown
-    expectation: float  # expected reward of the list; nan if unknown
-    has_left: bool  # whether the user has left for good
-    is_cut: bool  # whether the episode ended for another reason
+    Args:
+        env: the environment.
+        ranking: the list.
+        measure: a `Measure` of the environment; None for a `ClickEnv` without wrappers of its user,
+            whose results need no check.
 
-
-Step = Callable[[Any], Session]
-"""A function that shows a list to a user and returns the session."""
-
-
-def unchecked_step(env: gym.Env, ranking: Any) -> Session:
-    """Show a list in a `ClickEnv` that has no wrappers of its user, and return the session. The
-    results of such an environment need no check.
+    Raises:
+        Fault: the result of ``env.step`` has another form, a click is neither 0 nor 1, a reward or
+            regret is not finite, or a wrapper showed a different list.
     """
-    next_observation, reward, has_left, is_cut, info = env.step(ranking)
-    regret, expectation = info["regret"], info["expected_reward"]
-    clicks = clicks_of(next_observation)
-    return Session(next_observation, clicks, float(reward), regret, expectation, has_left, is_cut)
-
-
-def checked_step(env: gym.Env) -> Step:
-    """Return a function that shows lists in an environment from another package or with wrappers.
-
-    The function returns what the outermost wrapper returned, after `Measure` has checked it. It
-    raises a `Fault` if a click is neither 0 nor 1, if a reward or regret is not finite, or if a
-    wrapper showed a different list.
-    """
-    click_env, measure = click_env_of(env), Measure(env)
-
-    def step(ranking: Any) -> Session:
-        result: Any = env.step(ranking if click_env is not None else np.array(ranking))
-        if not isinstance(result, tuple) or len(result) != 5 or not isinstance(result[4], Mapping):
-            expected = "(observation, reward, terminated, truncated, info)"
-            raise Fault(f"the result is {short_repr(result)}; expected {expected}")
-        next_observation, reward, terminated, truncated, info = result
-        shown_list = ranking if click_env is None else click_env.last_session()[0]
-        if not np.array_equal(shown_list, ranking):
-            shown_items, chosen_items = (
-                np.asarray(items).tolist() for items in (shown_list, ranking)
-            )
-            raise Fault(
-                f"a wrapper showed {shown_items}, but the agent chose {chosen_items}; remove the "
-                "wrapper that changes lists"
-            )
-        clicks, reward, regret = measure(next_observation, reward, info)
-        return Session(
-            observation=_copy_observation(next_observation, click_env),
-            clicks=clicks,
-            reward=reward,
-            regret=regret,
-            expectation=float(info.get("expected_reward", math.nan)),
-            has_left=bool(terminated),
-            is_cut=bool(truncated),
+    if measure is None:
+        outcome: Any = env.step(ranking)
+        return outcome, clicks_of(outcome[0]), float(outcome[1]), outcome[4]["regret"]
+    click_env = measure.click_env
+    outcome = env.step(ranking if click_env is not None else np.array(ranking))
+    if not isinstance(outcome, tuple) or len(outcome) != 5 or not isinstance(outcome[4], Mapping):
+        expected = "(observation, reward, terminated, truncated, info)"
+        raise Fault(f"the result is {short_repr(outcome)}; expected {expected}")
+    shown_list = ranking if click_env is None else click_env.last_session()[0]
+    if not np.array_equal(shown_list, ranking):
+        shown_items, chosen_items = (np.asarray(items).tolist() for items in (shown_list, ranking))
+        raise Fault(
+            f"a wrapper showed {shown_items}, but the agent chose {chosen_items}; remove the "
+            "wrapper that changes lists"
         )
-
-    return step
+    observation, reward, _, _, info = outcome
+    return outcome, *measure(observation, reward, info)
 
 
 def _copy_observation(observation: Any, click_env: Any) -> Any:
@@ -117,9 +88,7 @@ def play_python(run: Run) -> float:
     agent.leave()
     # The step limit of a registered id would make users with memory leave after 1000 sessions.
     with endless(env) as env:
-        step: Step = partial(unchecked_step, env)
-        if click_env is not without_own_wrappers(env):
-            step = checked_step(env)
+        measure = None if click_env is without_own_wrappers(env) else Measure(env)
         observation = _copy_observation(run.observation, click_env)
         while meter.step < meter.horizon:
             try:
@@ -129,24 +98,25 @@ def play_python(run: Run) -> float:
                 raise agent_error(agent, env, f"step {meter.step + 1}", error) from error
             contexts = metrics.before_step(env.unwrapped)[0] if metrics.summed else ()
             try:
-                session = step(ranking)
+                outcome, clicks, reward, regret = show_list(env, ranking, measure)
             except FAILURES as error:
                 raise environment_error(agent, env, f"step {meter.step + 1}", error) from error
-            clicks, reward = session.clicks, session.reward
+            next_observation, _, has_left, is_cut, info = outcome
             if metrics.summed:  # before the update, in which the agent may change its list
-                items, expectation = np.asarray(ranking, np.int64), session.expectation
+                items = np.asarray(ranking, np.int64)
+                expectation = float(info.get("expected_reward", math.nan))
                 metrics.measure(contexts, items, clicks, expectation, meter.totals)
             try:
                 agent.update(observation, ranking, clicks.astype(np.int64), reward)
             except FAILURES as error:
                 raise agent_error(agent, env, f"step {meter.step + 1}", error) from error
-            meter.add(session.regret, reward, int(clicks.sum()))
+            meter.add(regret, reward, int(clicks.sum()))
             if metrics.held_out:
                 metrics.measure_held_out(agent, env, meter)
-            observation = session.observation
-            if session.has_left or session.is_cut:
-                observation = _copy_observation(first_observation(agent, env), click_env)
+            if has_left or is_cut:
+                next_observation = first_observation(agent, env)
                 agent.leave()
+            observation = _copy_observation(next_observation, click_env)
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
                 run.on_chunk(meter.step - last_report)
                 last_report, next_report = meter.step, clock() + CHUNK
@@ -241,7 +211,7 @@ class RecordedStreams(VectorWrapper):
         contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
         outcome = observations, rewards, _, _, infos = super().step(actions)
         if not self._is_compiled:
-            self._add_checked(actions, contexts, observations, rewards, infos)
+            self._add_checked(actions, contexts, outcome)
             return outcome
         clicks, sessions = own_sessions(observations, infos)
         rows = zip(
@@ -254,17 +224,14 @@ class RecordedStreams(VectorWrapper):
             meter.add(*row)
         return outcome
 
-    def _add_checked(
-        self, actions: Any, contexts: Any, observations: Any, rewards: Any, infos: dict[str, Any]
-    ) -> None:
+    def _add_checked(self, actions: Any, contexts: Any, outcome: tuple[Any, ...]) -> None:
         """Measure the sessions of an environment from another package, given what `step` got and
         what the environment returned.
         """
         meter, metrics = self._run.meter, self._run.metrics
-        for b, measure in enumerate(self._measures):
+        for b in range(self.num_envs):
             try:
-                observation, reward, info = stream_outcome(observations, rewards, infos, b)
-                clicks, reward, regret = measure(observation, reward, info)
+                clicks, reward, regret, info = measure_stream(self._measures, outcome, b)
             except Fault as fault:
                 place = f"{name_of(self._run.env)}, session {meter.step + 1}"
                 raise SessionError(f"{place}: {fault}") from None
