@@ -112,57 +112,31 @@ def check_agent(agent: AgentLike) -> None:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again
     """
     check = _Check(agent)
-    first = {"constructor": check.check_constructor}
-    others = {
+    is_compiled = isinstance(check.agent, CompiledAgent)
+    checks: dict[str, Callable[[], None]] = {"constructor": check.check_constructor}
+    if is_compiled:
+        checks["kernels"] = check.check_kernels
+    checks |= {
+        "lists": check.check_lists,  # all checks below need an agent that returns lists
         "seeds": check.check_seeds,
         "agents side by side": check.check_shared_state,
         "item ids": check.check_item_ids,
     }
-    if isinstance(check.agent, CompiledAgent):
-        first["kernels"] = check.check_kernels
-        others |= {"hyper-parameters": check.check_hyperparameters, "engines": check.check_engines}
+    if is_compiled:
+        checks |= {"hyper-parameters": check.check_hyperparameters, "engines": check.check_engines}
     if hasattr(check.agent, "save") and hasattr(check.agent, "load"):
-        others["saving and loading"] = check.check_saving
-    first["lists"] = check.check_lists
-    _run_checks(f"{maker_name(check.maker)} does not follow the interface of agents", first, others)
-
-
-Checks = Mapping[str, Callable[[], None]]
-"""Checks, keyed by their names in the report. A check raises a `Fault` if the agent fails it."""
-
-
-def _run_checks(heading: str, first: Checks, others: Checks) -> None:
-    """Run all checks, and report all faults in one error.
-
-    Args:
-        heading: the first line of the report, such as ``"MyAgent does not follow the interface of
-            agents"``.
-        first: checks on which later checks depend; after the first fault in these, no further
-            check runs.
-        others: independent checks, which all run.
-
-    Raises:
-        AssertionError: a check found a fault; the message has one line for each fault, which begins
-            with the name of the check.
-    """
+        checks["saving and loading"] = check.check_saving
     faults: list[str] = []
-    for name, check in first.items():
-        if not faults:
-            faults += _fault(name, check)
-    if not faults:
-        faults = [line for name, check in others.items() for line in _fault(name, check)]
+    for name, run_check in checks.items():
+        try:
+            run_check()
+        except FAILURES as error:
+            faults.append(f"- {name}: {error if isinstance(error, Fault) else cause(error)}")
+            if name in ("constructor", "kernels", "lists"):
+                break
     if faults:
-        raise AssertionError("\n".join([f"{heading}:", *(f"- {line}" for line in faults)]))
-
-
-def _fault(name: str, check: Callable[[], None]) -> list[str]:
-    try:
-        check()
-    except Fault as fault:
-        return [f"{name}: {fault}"]
-    except FAILURES as error:
-        return [f"{name}: {cause(error)}"]
-    return []
+        heading = f"{maker_name(check.maker)} does not follow the interface of agents:"
+        raise AssertionError("\n".join([heading, *faults]))
 
 
 class _Check:
@@ -346,8 +320,6 @@ def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]
             check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
         except AgentError as error:
             raise Fault(str(error)) from None
-        except StopIteration:  # a generator cannot raise StopIteration
-            raise Fault("StopIteration") from None
         next_observation, reward, terminated, truncated, _ = env.step(ranking)
         clicks = np.array(clicks_of(next_observation), np.int64)
         yield np.asarray(ranking).tolist()
