@@ -5,6 +5,7 @@ know about the users.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -22,6 +23,7 @@ from ..runner.make import (
     make_resolved_agent,
     maker_name,
     observed_sizes,
+    own_copies,
     requirements,
     resolve_agent,
     warn_of_shared_arguments,
@@ -49,7 +51,7 @@ def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int)
     has_epochs = hasattr(getattr(env.unwrapped, "model", None), "epochs")
     if has_epochs and "examination" in requirements(maker) and "examination" not in arguments:
         arguments = {**arguments, "examination": examination(env)}
-    return make_resolved_agent((maker, arguments), env, horizon, seed, copies_arguments=True)
+    return make_resolved_agent(own_copies((maker, arguments)), env, horizon, seed)
 
 
 def examination(env: gym.Env) -> NDArray[np.float64]:
@@ -76,16 +78,13 @@ def playable_tasks(agent: AgentLike, tasks: Iterable[ScoredTask]) -> list[Scored
     by_features = "n_features" in observed_sizes(maker)
     takes_any_task = isinstance(maker, type) and issubclass(maker, Learner | Random)
     suitable = [task for task in tasks if takes_any_task or task.has_features == by_features]
-    return [task for task in suitable if _suits(agent, task)]
-
-
-def _suits(agent: AgentLike, task: ScoredTask) -> bool:
-    try:
-        env = task.make()
-        engine_of(make_informed_agent(agent, env, task.horizon, 0), env)
-    except UnsuitedError:
-        return False
-    return True
+    playable = []
+    for task in suitable:
+        with suppress(UnsuitedError):
+            env = task.make()
+            engine_of(make_informed_agent(agent, env, task.horizon, 0), env)
+            playable.append(task)
+    return playable
 
 
 def play_tasks(

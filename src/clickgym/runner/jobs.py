@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from pickle import PicklingError
+from secrets import token_hex
 from typing import Any, Literal
 
 import numpy as np
@@ -18,12 +19,12 @@ from ..agents import FrozenPolicy
 from ..core.errors import WorkerError
 from ..core.kernels import compilation_note
 from ..envs import UserModel
-from .make import make_env, make_resolved_agent
+from .make import make_env, make_resolved_agent, own_copies
 from .metrics import Metrics
 from .plan import Plan
 from .play.play_run import engine_of, play_run
 from .play.run_inputs import OnChunk
-from .store import Config, FinishedRuns, RunKey, add_runs, new_file, run_seed
+from .store import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
 from .workers import (
     Progress,
     broken_pool_message,
@@ -53,7 +54,7 @@ def play_missing(
         n_jobs: the number of workers; -1 means one worker per processor.
         progress: whether the progress is shown.
     """
-    file = None if folder is None else new_file(folder)
+    file = None if folder is None else folder / RUNS / f"{token_hex(8)}.jsonl"
     jobs = _missing_jobs(plans, finished_runs)
     n_left = sum(len(numbers) for _, numbers in jobs)
     n_runs = sum(plan.cell.runs for plan in plans)
@@ -114,7 +115,8 @@ def _play_jobs(
             raise InterruptedError
         bar.advance(n_sessions)
 
-    files = {name: value for meaning in config.code() for name, value in meaning.files.items()}
+    meanings = config.meanings().values()
+    files = {name: value for meaning in meanings for name, value in meaning.files.items()}
     calls: list[Any]
     try:
         if is_here(workers, n_jobs):
@@ -170,7 +172,7 @@ def play_runs_in_worker(
         count[0] += n_sessions
 
     UserModel.classes.update(users)
-    for meaning in config.code():
+    for meaning in config.meanings().values():
         set_values(meaning.values)
     return play_runs(plan, numbers, config, on_chunk)
 
@@ -187,13 +189,13 @@ def play_runs(
         on_chunk: a function that is called from time to time with the number of sessions since its
             last call; by default, none.
     """
-    env = make_env(plan.env, plan.instance, copies_arguments=True)
+    env = make_env(own_copies(plan.env), plan.instance)
     steps = np.array(config.checkpoints)
     env_label, instance, agent_label = plan.cell[:3]
     runs = FinishedRuns()
     for number in numbers:
         seed = run_seed(config.seed, instance, number, plan.n_queries)
-        agent = make_resolved_agent(plan.agent, env, config.horizon, seed, copies_arguments=True)
+        agent = make_resolved_agent(own_copies(plan.agent), env, config.horizon, seed)
         if plan.engine == FrozenPolicy.engine:
             engine_of(agent, env)  # tells the agent the space of observations, which it flattens
         result = play_run(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)

@@ -242,9 +242,7 @@ def _find_spec(env_id: str) -> EnvSpec:
     )
 
 
-def make_env(
-    env: EnvLike | gym.Env, instance: Any = None, *, copies_arguments: bool = False
-) -> gym.Env:
+def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """Create an environment from an id or a click model.
 
     Args:
@@ -254,8 +252,6 @@ def make_env(
             as a click model. An environment object is returned unchanged.
         instance: the name of an instance, a file, or an `Instance` object; by default, the default
             instance of the id.
-        copies_arguments: whether the environment gets the arguments that `own_copies` returns, as
-            in a sweep.
 
     Raises:
         ValueError, TypeError: the id is unknown, or an argument is invalid.
@@ -276,8 +272,6 @@ def make_env(
         arguments = {**arguments, "instance": instance}
     if isinstance(maker, UserModel):
         return ClickEnv(maker, **arguments)
-    if copies_arguments:
-        maker, arguments, _ = own_copies(maker, arguments)
     if isinstance(maker, EnvSpec):
         try:
             with _naming_errors(f"environment {maker.id}", SessionError):
@@ -290,34 +284,38 @@ def make_env(
     return result
 
 
-def own_copies(maker: Any, arguments: Arguments) -> tuple[Any, Arguments, list[str]]:
-    """Return deep copies of what creates an agent or environment and of the arguments, because an
-    agent or environment of a sweep may write into an array or draw from a generator that the next
-    run must find unchanged.
+def own_copies(
+    resolved: tuple[Any, Arguments], shared: list[str] | None = None
+) -> tuple[Any, Arguments]:
+    """Return a resolved agent or environment with deep copies of what creates it and of its
+    arguments, because an agent or environment of a sweep may write into an array or draw from a
+    generator that the next run must find unchanged.
 
     Classes and functions are not copied, nor is what does not change: the arguments of clickgym's
     own environments, and the trained model of a `FrozenPolicy`, which may hold a large replay
     buffer.
 
-    Returns:
-        The copies, and the names of the arguments that cannot be copied, such as locks, which all
-        runs share. The name of ``maker`` is among them if it cannot be copied itself.
+    Args:
+        resolved: what `resolve_agent` or `resolve_env` returned.
+        shared: a list to which the names of arguments are added that cannot be copied, such as
+            locks, and that all runs share; also the name of what creates the object.
     """
+    maker, arguments = resolved
     is_trained = maker is FrozenPolicy and hasattr(arguments.get("model"), "predict")
     is_own = isinstance(maker, EnvSpec) and maker.id in ENVIRONMENTS
     if is_trained or is_own or isinstance(maker, UserModel):
-        return maker, arguments, []
-    shared: list[str] = []
+        return resolved
 
     def own_copy(name: str, value: Any) -> Any:
         try:
             return copy.deepcopy(value)
         except FAILURES:
-            shared.append(name)
+            if shared is not None:
+                shared.append(name)
             return value
 
     copies = {name: own_copy(name, value) for name, value in arguments.items()}
-    return own_copy(maker_name(maker), maker), copies, shared
+    return own_copy(maker_name(maker), maker), copies
 
 
 def warn_of_shared_arguments(resolved: Mapping[str, tuple[Any, Arguments]]) -> None:
@@ -327,8 +325,9 @@ def warn_of_shared_arguments(resolved: Mapping[str, tuple[Any, Arguments]]) -> N
         resolved: agents and environments by label, as returned by `resolve_agent` and
             `resolve_env`.
     """
-    for label, (maker, arguments) in resolved.items():
-        *_, shared = own_copies(maker, arguments)
+    for label, each in resolved.items():
+        shared: list[str] = []
+        own_copies(each, shared)
         if shared:
             warnings.warn(
                 f"{label}: all runs share {', '.join(shared)}, which cannot be copied; a run may "
@@ -508,20 +507,13 @@ def make_agent(
 
 
 def make_resolved_agent(
-    agent: ResolvedAgent,
-    env: gym.Env,
-    horizon: int | None,
-    seed: Seed,
-    *,
-    copies_arguments: bool = False,
+    agent: ResolvedAgent, env: gym.Env, horizon: int | None, seed: Seed
 ) -> BaseAgent:
     """Create an agent from its class or function, as `make_agent` does.
 
     Args:
         agent: the agent, as returned by `resolve_agent`.
         env, horizon, seed: as for `make_agent`.
-        copies_arguments: whether the agent gets the arguments that `own_copies` returns, as in a
-            sweep.
     """
     maker, arguments = agent
     name = maker_name(maker)
@@ -532,8 +524,6 @@ def make_resolved_agent(
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown_message("hyper-parameter", key, names))
     filled_in = copy.deepcopy(_filled_in(maker, arguments, env, horizon))
-    if copies_arguments:
-        maker, arguments, _ = own_copies(maker, arguments)
     with _naming_errors(f"agent {name}", AgentError):
         result: Any = maker(**filled_in, **arguments, seed=seed)
     if not isinstance(result, BaseAgent):

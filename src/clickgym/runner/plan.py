@@ -18,6 +18,7 @@ from .make import (
     all_instances,
     make_env,
     make_resolved_agent,
+    own_copies,
     resolve_agent,
     resolve_env,
     split_label,
@@ -91,7 +92,7 @@ def make_plans(
     for (env_label, resolved_env), instance in product(
         resolved_envs.items(), all_instances(instances)
     ):
-        env = make_env(resolved_env, instance, copies_arguments=True)
+        env = make_env(own_copies(resolved_env), instance)
         sizes_of(env)  # an error here comes from the environment, not from an agent
         Metrics(metrics).check_env(env.unwrapped)
         check_wrappers(env, env_label)
@@ -113,17 +114,8 @@ def make_plans(
             starts_anew = engine_name == "compiled" and type(env.unwrapped) is ClickEnv
             runs_per_call = max(SESSIONS_PER_CALL // horizon, 1) if starts_anew else 1
             cell = Cell(*pair, label, runs, changes)
-            plans.append(
-                Plan(
-                    cell,
-                    resolved_env,
-                    resolved_agent,
-                    instance,
-                    engine_name,
-                    n_queries,
-                    runs_per_call,
-                )
-            )
+            objects = resolved_env, resolved_agent, instance
+            plans.append(Plan(cell, *objects, engine_name, n_queries, runs_per_call))
     if errors:
         raise UnsuitedError.of_all(errors)
     return plans
@@ -139,7 +131,7 @@ def _engine_of(
 ) -> str:
     """Return the engine that runs an agent in an environment. Errors name the agent's label."""
     try:
-        agent = make_resolved_agent(resolved_agent, env, horizon, 0, copies_arguments=True)
+        agent = make_resolved_agent(own_copies(resolved_agent), env, horizon, 0)
         engine_name = engine_of(agent, env, engine)
         Metrics(metrics).check_agent(agent)
     except ValueError as error:

@@ -13,7 +13,6 @@ from functools import lru_cache
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -111,7 +110,7 @@ class Config:
         try:
             content = {"own_metrics": {}, "results": 1, **content}
             values = {field.name: content[field.name] for field in fields(cls)}
-            for name in (*(f"{column}s" for column in LABEL_COLUMNS), "own_metrics"):
+            for name in ("envs", "instances", "agents", "own_metrics"):
                 meanings = values[name].items()
                 values[name] = {label: Meaning(**meaning) for label, meaning in meanings}
             values["cells"] = [
@@ -131,17 +130,19 @@ class Config:
         meanings: dict[str, Meaning] = getattr(self, f"{column}s")
         return meanings
 
-    def meanings(self) -> dict[tuple[LabelColumn, str], Meaning]:
-        """Return the meanings of all labels, by column and label."""
-        return {
-            (column, label): meaning
-            for column in LABEL_COLUMNS
-            for label, meaning in self.labels(column).items()
+    def meanings(self) -> dict[str, Meaning]:
+        """Return the meanings of all labels and own metrics, by text such as ``"agent mine"``."""
+        columns: dict[str, dict[str, Meaning]] = {
+            "env": self.envs,
+            "instance": self.instances,
+            "agent": self.agents,
+            "metric": self.own_metrics,
         }
-
-    def code(self) -> list[Meaning]:
-        """Return the meanings of all labels and own metrics, with the users' own code."""
-        return [*self.meanings().values(), *self.own_metrics.values()]
+        return {
+            f"{column} {label}": meaning
+            for column, meanings in columns.items()
+            for label, meaning in meanings.items()
+        }
 
     def difference(self, other: Config) -> str | None:
         """Return why two sweeps cannot be shown in one table, or None if nothing prevents it."""
@@ -153,14 +154,10 @@ class Config:
             if first[name] != second[name]:
                 return f"{name} is {short_repr(first[name])}, not {short_repr(second[name])}"
         meanings = other.meanings()
-        for key, meaning in self.meanings().items():
-            if key in meanings and (reason := meaning.difference(meanings[key])):
-                return f"{' '.join(key)} needs another label, because {reason}"
-        for name, meaning in self.own_metrics.items():
-            if name in other.own_metrics and (
-                reason := meaning.difference(other.own_metrics[name])
-            ):
-                return f"metric {name} is not the same, because {reason}"
+        for name, meaning in self.meanings().items():
+            if name in meanings and (reason := meaning.difference(meanings[name])):
+                fault = "is not the same" if name.startswith("metric ") else "needs another label"
+                return f"{name} {fault}, because {reason}"
         return None
 
     def run_keys(self) -> Iterator[RunKey]:
@@ -178,16 +175,16 @@ class Config:
 
     def renamed(self, names: Mapping[str, str]) -> Self:
         """Return a copy of the configuration with other labels."""
+
+        def new(label: str) -> str:
+            return names.get(label, label)
+
         envs, instances, agents = (
-            {names.get(label, label): meaning for label, meaning in meanings.items()}
+            {new(label): meaning for label, meaning in meanings.items()}
             for meanings in (self.envs, self.instances, self.agents)
         )
         cells = [
-            cell._replace(
-                env=names.get(cell.env, cell.env),
-                instance=names.get(cell.instance, cell.instance),
-                agent=names.get(cell.agent, cell.agent),
-            )
+            cell._replace(env=new(cell.env), instance=new(cell.instance), agent=new(cell.agent))
             for cell in self.cells
         ]
         return replace(self, envs=envs, instances=instances, agents=agents, cells=cells)
@@ -322,11 +319,6 @@ def add_runs(file: Path, runs: FinishedRuns) -> None:
         content = vars(run) | {"steps": None}  # the steps are in the configuration
         line = json.dumps([number, content], default=lambda array: array.tolist())
         append(file, f"{line}\n")
-
-
-def new_file(folder: Path) -> Path:
-    """Return the path of a new file in a results folder, to which one process appends its runs."""
-    return folder / RUNS / f"{token_hex(8)}.jsonl"
 
 
 def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:

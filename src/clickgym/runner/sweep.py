@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -19,7 +18,7 @@ from .metrics import Metrics
 from .plan import config_of, make_plans
 from .play.play_run import Engine
 from .results import Results
-from .store import Config, FinishedRuns, open_folder, rows_of_sweep
+from .store import FinishedRuns, open_folder, rows_of_sweep
 from .workers import print_resumed, resumable
 
 
@@ -136,18 +135,10 @@ def sweep(
         play_missing(plans, config, finished_runs, folder, n_jobs, progress=progress)
         results = Results.of_rows(rows_of_sweep(finished_runs, config), [config])
         if folder is not None:
-            _write_report(folder, folder_config, finished_runs)
+            whole = results  # the report shows all runs in the folder
+            if folder_config != config:
+                rows = rows_of_sweep(finished_runs, folder_config)
+                whole = Results.of_rows(rows, [folder_config])
+            if not whole.are_in(folder):
+                whole.write(folder)
     return results
-
-
-def _write_report(folder: Path, config: Config, runs: FinishedRuns) -> None:
-    """Write the table and the figure of all runs in a folder, unless they are there already.
-
-    Args:
-        folder: the folder.
-        config: the configuration of all runs in the folder, including those of earlier calls.
-        runs: the finished runs.
-    """
-    results = Results.of_rows(rows_of_sweep(runs, config), [config])
-    if not results.are_in(folder):
-        results.write(folder)
