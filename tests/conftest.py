@@ -45,12 +45,17 @@ def restored(tmp_path_factory):
     sys.path[:] = paths
 
 
+def draw_nothing(patch):
+    """Write empty figure files."""
+    patch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_: b"")
+    empty = {"regret.png": b"", "regret.svg": b""}
+    patch.setattr("clickgym.Results._figure_files", lambda _: empty)
+
+
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Write empty figure files, for tests that do not check pictures."""
-    monkeypatch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_: b"")
-    empty = {"regret.png": b"", "regret.svg": b""}
-    monkeypatch.setattr("clickgym.Results._figure_files", lambda _: empty)
+    """Empty figure files, for tests that do not check pictures."""
+    draw_nothing(monkeypatch)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from clickgym.cli import main
 from clickgym.core.kernels import uncompiled
 from clickgym.core.text import regret_text
 from clickgym.envs import CascadeModel, Instance, PiecewiseStationaryModel
-from clickgym.runner.reports import figures
 from clickgym.runner.reports.table import format_table, to_latex
+from tests.conftest import draw_nothing
 from tests.runner.test_summaries import frame_of
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
@@ -33,7 +33,7 @@ def returned(folder):
     metrics = ["ndcg", "any_click"]
     # what draws is another test's, and so are compiled kernels
     with pytest.MonkeyPatch.context() as patch, uncompiled():
-        patch.setattr(figures, "figure_bytes", lambda *_, **__: b"")
+        draw_nothing(patch)
         return clickgym.sweep(
             ENVS, AGENTS, 500, 3, out=folder, instances=INSTANCES, metrics=metrics
         )

@@ -18,6 +18,7 @@ import clickgym
 from clickgym.core.kernels import uncompiled
 from clickgym.envs import load_instance
 from clickgym.measure.result import HOW_PLAYED
+from tests.conftest import draw_nothing
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]
@@ -65,7 +66,7 @@ def whole(tmp_path_factory):
     """The folder of one sweep over everything."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     with pytest.MonkeyPatch.context() as patch, uncompiled():
-        patch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_: b"")
+        draw_nothing(patch)
         sweep(folder)
     return folder
 
