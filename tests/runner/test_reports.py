@@ -59,7 +59,7 @@ def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
 
 def test_a_table_by_instance(returned, folder, capsys):
     """Its rows are those of each instance alone; the report prints them. A mean over instances of
-    two families says so.
+    two families has no interval and no p, even if the instances get other names.
     """
     table = returned.table(by_instance=True)
     parts = table.partition_by(["env", "instance"], as_dict=True)
@@ -73,7 +73,9 @@ def test_a_table_by_instance(returned, folder, capsys):
     assert "families" not in str(returned)
     families = polars.col("instance").replace(dict(zip(INSTANCES, FAMILIES, strict=True)))
     mixed = clickgym.Results.of_rows(returned.rows.with_columns(families))
-    assert "means over different families (clickbait and journey)" in str(mixed)
+    assert sum(mixed.table().select("^.*ci95.*$", "p").count().row(0)) == 0
+    assert "families (clickbait and journey)" in mixed.to_latex(names={"clickbait": "Bait"})
+    assert mixed.select(instances=FAMILIES[1:]).table()["p"].count()
 
 
 # ---------------------------------------------------------------------------------------- figures
@@ -269,7 +271,7 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
 @pytest.mark.usefixtures("undrawn")
 def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printed):
     """A report of a selection is printed, and written only into another folder."""
-    words = ["report", str(folder), "-e", ENVS[1], "-a", *AGENTS[:2]]
+    words = ["report", str(folder), "-e", ENVS[1], "-a", *AGENTS[:2], "-i", INSTANCES[1]]
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     out = printed(words)
     assert "No files were written" in out
@@ -277,7 +279,7 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
     assert printed([*words, "--out", str(tmp_path / "new")])
     assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
     selected = polars.read_parquet(tmp_path / "new" / "results.parquet")
-    assert set(selected["agent"]) == set(AGENTS[:2])
+    assert {*selected["agent"], *selected["instance"]} == {*AGENTS[:2], INSTANCES[1]}
 
 
 @pytest.mark.usefixtures("returned", "undrawn")

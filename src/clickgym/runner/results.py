@@ -160,22 +160,28 @@ class Results:
         return len(keys - {*finished})
 
     def select(
-        self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None
+        self,
+        agents: Iterable[str] | None = None,
+        environments: Iterable[str] | None = None,
+        instances: Iterable[str] | None = None,
     ) -> Results:
-        """Return the results of selected agents and environments, in the order of your selection.
+        """Return the results of selected agents, environments and instances, in the order of your
+        selection.
 
         Args:
             agents: the labels of the agents to keep; by default, all agents.
             environments: the labels of the environments to keep; by default, all environments.
+            instances: the labels of the instances to keep; by default, all instances.
 
         Raises:
-            ValueError: an agent or environment is unknown, or none of the selected agents was run
-                in any of the selected environments.
+            ValueError: an agent, environment or instance is unknown, or none of the selected agents
+                was run in any of the selected environments with any of the selected instances.
         """
         rows, configs = self.rows, self.configs
         selections: dict[LabelColumn, tuple[str, Iterable[str] | None]] = {
             "agent": ("agent", agents),
             "env": ("environment", environments),
+            "instance": ("instance", instances),
         }
         for column, (noun, labels) in selections.items():
             if labels is not None:
@@ -191,7 +197,8 @@ class Results:
                 configs = [config.select(column, chosen_labels) for config in configs]
         if rows.is_empty():
             raise ValueError(
-                "the selected agents have no runs in the selected environments; select more of them"
+                "the selected agents have no runs in the selected environments and instances; "
+                "select more of them"
             )
         return Results.of_rows(rows, configs)
 
@@ -202,6 +209,9 @@ class Results:
         is a unit. Otherwise, if each run plays one of several queries, each query is a unit. In all
         other cases, each run is a unit. The runs of a unit are averaged first. Means are then taken
         over the units, and their 95 % intervals (Student's t) cover other units of the same kind.
+        A mean over instances of different families, such as ``clickbait`` and ``journey``, has no
+        interval and no p-value, because it does not stand for one kind of users; `select` one
+        family.
 
         Args:
             reference: the agent with which the other agents are compared; by default, the first
@@ -229,7 +239,8 @@ class Results:
             - ``reward`` and each additional metric, per session, with their intervals;
             - ``runs``, the number of runs (of the instance with the fewest runs, if there are
               several), ``units``, the number of units, and ``over``, the kind of unit:
-              ``"instances"``, ``"queries"`` or ``"runs"``;
+              ``"instances"``, ``"families"`` (instances of different families), ``"queries"`` or
+              ``"runs"``;
             - ``ns_per_session``, the median wall time over the runs, and ``engine``.
 
             If the regret of any agent in an environment is unknown, ``regret`` is null for all

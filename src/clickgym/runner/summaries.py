@@ -18,6 +18,7 @@ from polars import col
 from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, p_value
 from ..core.text import counted
+from ..envs.instances.instance import FAMILIES
 from ..measure.result import FACTS, HOW_PLAYED, OWN_LOOP, TOTALS
 from .metrics import is_sum
 from .play.play_run import ENGINES
@@ -26,6 +27,8 @@ FIXED = (*FACTS, *TOTALS, *HOW_PLAYED)
 """The columns of all results. Additional metrics are inserted before `HOW_PLAYED`."""
 UNIT = ("over", "unit")
 """The columns that `with_units` adds to the rows of results: the kind of unit, and the unit."""
+OVER_INSTANCES = col("over").is_in(["instances", "families"])
+"""A Polars expression: whether the unit of a row is an instance."""
 RUN = ("env", "instance", "agent", "sweep_seed", "run")
 """The columns that together identify a run."""
 IS_FROZEN = col("engine") == FrozenPolicy.engine
@@ -59,6 +62,8 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
 
     - ``"instances"``, if an environment has several instances, because more runs say nothing about
       other instances;
+    - ``"families"``, if these instances come from different families, which are no sample of one
+      kind of users, so that means over them have neither intervals nor p-values;
     - ``"queries"``, if every run of an agent plays one of several queries, because more runs of a
       query say nothing about other queries;
     - ``"runs"`` in all other cases. Runs of two agents with the same ``seed`` have the same users,
@@ -75,8 +80,12 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
     agent_columns = ["env", "agent"]
     regret = polars.when(col("regret").null_count().over("env") == 0).then("regret")
     has_queries = col("query").is_not_null().all().over(agent_columns)
+    family = col("instance").str.split(":").list.first()
+    has_families = family.is_in([*FAMILIES]).any() & (family.n_unique() > 1)
     over = (
-        polars.when(col("instance").n_unique().over("env") > 1)
+        polars.when(has_families.over("env"))
+        .then(polars.lit("families"))
+        .when(col("instance").n_unique().over("env") > 1)
         .then(polars.lit("instances"))
         .when(has_queries)
         .then(polars.lit("queries"))
@@ -86,7 +95,7 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
     is_run = col("over") == "runs"
     is_alone = is_run & (is_own | has_other_users)
     tells_apart = {
-        "instance": col("over") == "instances",
+        "instance": OVER_INSTANCES,
         "query": col("over") == "queries",
         "seed": is_run & ~is_alone,
         "sweep_seed": is_alone,
@@ -175,11 +184,14 @@ def intervals(
     Returns:
         One row per group, in the order of the units. The columns are those in ``by``; ``units``,
         the number of units; each measure; and ``<measure>_ci95``, the half-width of the measure's
-        interval (null for a single unit). A measure is null if its value is null in any unit of
-        the group.
+        interval (null for a single unit, and for units of different families). A measure is null if
+        its value is null in any unit of the group.
     """
+    is_sample = (col("over") != "families").all()
     spreads = (
-        polars.when(col(name).null_count() == 0).then(col(name).std()).alias(f"{name}_ci95")
+        polars.when(is_sample & (col(name).null_count() == 0))
+        .then(col(name).std())
+        .alias(f"{name}_ci95")
         for name in measures
     )
     groups = units.group_by(by, maintain_order=True).agg(
@@ -224,9 +236,10 @@ def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.
         measure: the name of the column to test.
 
     Returns:
-        One row per group, with ``p``. A group has no row if it has two units or fewer, or if the
-        difference is 0 in all units.
+        One row per group, with ``p``. A group has no row if it has two units or fewer, if its
+        units are of different families, or if the difference is 0 in all units.
     """
+    gaps = gaps.filter(col("over") != "families")
     tests = gaps.group_by(by, maintain_order=True).agg(
         n=polars.len(), mean=col(measure).mean(), spread=col(measure).std()
     )
@@ -252,7 +265,7 @@ def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
         units are not instances, both are the number of runs in the group.
     """
     runs = last.select(*by, *UNIT, "instance", "sweep_seed", "run").unique(maintain_order=True)
-    instance = polars.when(over="instances").then("instance")
+    instance = polars.when(OVER_INSTANCES).then("instance")
     runs = runs.with_columns(n=polars.len().over(*by, instance))
     return runs.group_by(by, maintain_order=True).agg(
         runs=col("n").min(),
@@ -278,18 +291,18 @@ def describe_units(counts: polars.DataFrame) -> str:
         'one run'
     """
     words = []
-    for over, form in (
-        ("instances", "{units} with {runs} each"),
-        ("queries", "{units} in {runs}"),
-        ("runs", "{runs}"),
+    for over, one, several, form in (
+        ("instances", "instance", "instances", "{units} with {runs} each"),
+        ("families", "instance", "instances of different families", "{units} with {runs} each"),
+        ("queries", "query", "queries", "{units} in {runs}"),
+        ("runs", "run", "runs", "{runs}"),
     ):
         part = counts.filter(over=over)
         if len(part):
-            names = {"instances": "instance", "queries": "query", "runs": "run"}
             units, runs = span(part["units"]), span(part["runs"].append(part["most_runs"]))
             words.append(
                 form.format(
-                    units=f"one {names[over]}" if units == "1" else f"{units} {over}",
+                    units=f"one {one}" if units == "1" else f"{units} {several}",
                     runs="one run" if runs == "1" else f"{runs} runs",
                 )
             )

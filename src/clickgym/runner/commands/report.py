@@ -42,14 +42,23 @@ def report(
             help="Show only these environments, in this order.",
         ),
     ] = None,
+    instances: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instances",
+            "-i",
+            metavar="INSTANCE...",
+            help="Show only these instances, in this order, such as those of one family.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help=(
                 "Folder for the table and figure files, created if missing; by default, the folder "
-                "of the results. If you select agents or environments, or name several folders, "
-                "the command writes files only with --out."
+                "of the results. If you select agents, environments or instances, or name several "
+                "folders, the command writes files only with --out."
             ),
         ),
     ] = None,
@@ -100,14 +109,14 @@ def report(
 
     clickgym.Results("results/first").plot("figure.pdf", width=3.3)
     """
-    results, console = Results(folders).select(agents, environments), output_console()
+    results, console = Results(folders).select(agents, environments, instances), output_console()
     if latex or bib:
         shown = by_instances(results) if by_instance else results
         text = to_latex(shown, reference) if latex else to_bibtex(results)
         console.print(Text(text), soft_wrap=True)
         return
     print_results(console, results, reference, by_instance=by_instance)
-    if out is None and (agents or environments or folders[1:]):
+    if out is None and (agents or environments or instances or folders[1:]):
         print_text(
             console,
             "No files were written for this selection. To write them, name a folder with --out "

@@ -166,9 +166,10 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
                 "differences to draw; choose another reference"
             )
         if options.width is None:
-            over = describe_units(polars.concat(counts))
-            is_one = over == "one run"
-            title = "One run" if is_one else f"Mean and 95 % confidence band over {over}"
+            units = polars.concat(counts)
+            over, is_mixed = describe_units(units), (units["over"] == "families").all()
+            band = "" if is_mixed else " and 95 % confidence band"
+            title = "One run" if over == "one run" else f"Mean{band} over {over}"
             figure.suptitle(textwrap.fill(title, int(LETTERS * layout.width)), fontsize=11)
         lines = sorted(line_of.values(), key=lambda line: -np.max(line.get_ydata()))
         figure.legend(

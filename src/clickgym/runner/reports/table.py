@@ -14,7 +14,6 @@ from polars import col
 from rich.console import Console
 
 from ...core.text import duration, one_line, regret_text, shorten
-from ...envs.instances.instance import FAMILIES
 from ..console import Column, print_table, print_text
 from ..make import requirements, resolve_agent
 from ..metrics import is_sum
@@ -104,10 +103,13 @@ def format_table(
         ValueError: two agents, environments or instances would have the same name.
     """
     knowledge = [*notes_on_knowledge(results, names or {})]
-    if names:
-        results = _renamed(results, names)
-        reference = names.get(reference, reference) if reference else None
     table, metrics = results.table(reference), metrics_of(results.rows)
+    last = results.rows.filter(step=results.horizon)
+    over = describe_units(count_runs(with_units(last), ["env", "agent"]))
+    families = families_of(results)
+    if names:  # the names of instances say which family they are from, so they are changed last
+        results = _renamed(results, names)
+        table = table.with_columns(col("env", "agent", "reference").replace(names))
     unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
     is_single = len(results.rows.select("instance", "sweep_seed", "run").unique()) == 1
@@ -141,14 +143,21 @@ def format_table(
             f"{unknown_text}, because info has no regret for this reward. A higher total reward "
             "is better."
         )
-    notes += [*notes_on_pairs(table), *notes_on_families(results)]
+    notes += notes_on_pairs(table)
+    for env, several in families.items():
+        notes.append(
+            f"{(names or {}).get(env, env)}: means over different families "
+            f"({_join_names(several)}), which do not stand for one kind of users, so they have no "
+            "± and no p. For a table of one family: clickgym report DIR --instances, or "
+            "select(instances=...); by instance: --by-instance, or table(by_instance=True)."
+        )
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
     instance_text = f", {shorten(instances[0])}" if len(instances) == 1 else ""
-    last = results.rows.filter(step=results.horizon)
-    over = describe_units(count_runs(with_units(last), ["env", "agent"]))
     if table["reward_ci95"].count():
         over = f"mean ± 95 % interval over {over}"
+    elif families:
+        over = f"mean over {over}"
     title = f"{measure.capitalize()} after {results.horizon:,} sessions{instance_text} ({over})"
     headings = ["agent", measure, *optional, "reward", *metrics, *["time"] * with_time]
     return FormattedTable(title, headings, environments, notes)
@@ -288,23 +297,20 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
             "p comes from a two-sided paired t test, and is adjusted for the number of agents by "
             "Holm's procedure. The intervals of differences are not adjusted."
         )
-    for units, over in sorted({*compared.filter(col("units") <= 2).select("units", "over").rows()}):
+    few = compared.filter(col("units") <= 2, col("over") != "families")
+    for units, over in sorted({*few.select("units", "over").rows()}):
         yield f"{TOO_FEW[over][units - 1]} too few for p."
 
 
-def notes_on_families(results: Results) -> Iterator[str]:
-    """Yield a note on each environment whose rows are means over instances of different families,
-    which are no sample of one kind of users.
+def families_of(results: Results) -> dict[str, list[str]]:
+    """Return the families of each environment whose rows are means over instances of different
+    families.
     """
-    pairs = results.rows.select("env", "instance").unique(maintain_order=True)
-    for (env,), instances in pairs.group_by("env", maintain_order=True):
-        families = {name.partition(":")[0] for name in instances["instance"]}
-        if len(families) > 1 and not families.isdisjoint(FAMILIES):
-            yield (
-                f"{env}: means over different families ({_join_names(sorted(families))}), "
-                "which do not stand for one kind of users. For a table by instance: --by-instance, "
-                "or table(by_instance=True)."
-            )
+    mixed = with_units(results.rows).filter(over="families")
+    return {
+        env: sorted({name.partition(":")[0] for name in part["instance"].unique()})
+        for (env,), part in mixed.group_by("env", maintain_order=True)
+    }
 
 
 def _join_names(names: Sequence[str]) -> str:
