@@ -67,13 +67,15 @@ def unknown_message(noun: str, name: object, names: Iterable[str]) -> str:
 
 def suggestions(name: object, names: Iterable[str]) -> str:
     """Return the end of an error message about an unknown name: the most similar name, if one is
-    similar enough, and the available names. If there are more than five names, only the five most
-    similar names are listed.
+    similar enough or if the unknown name consists of its initials, as ``lr`` does of
+    ``learning_rate``; and the available names. If there are more than five names, only the five
+    most similar names are listed.
     """
     by_letters = {choice.casefold(): choice for choice in names}
     word = str(name).casefold()
     nearest = [by_letters[k] for k in difflib.get_close_matches(word, by_letters, 5, cutoff=0.0)]
     alike = difflib.get_close_matches(word, by_letters, 1, cutoff=0.5)
+    alike += [key for key in by_letters if word == "".join(part[:1] for part in key.split("_"))]
     suggestion = f"; did you mean {by_letters[alike[0]]!r}?" if alike else ""
     others = f" and {len(by_letters) - 5} more" if len(by_letters) > 5 else ""
     listed = nearest if others else by_letters.values()

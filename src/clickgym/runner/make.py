@@ -184,8 +184,8 @@ ResolvedAgent = tuple[Callable[..., BaseAgent], Arguments]
 """A resolved agent: the class or function that creates the agent, and its hyper-parameters."""
 
 OBSERVED = {
-    "n_features": ("features", "contextual environments"),
-    "n_states": ("the user's state", "stateful users"),
+    "n_features": ("features", "contextual environments (such as ContextualPBMRank-v0)"),
+    "n_states": ("the user's state", "stateful users (those of CascadeMDPRank-v0)"),
 }
 """Sizes that some agents need. Texts for messages say what a size counts and what has it."""
 NAMING_HINT = (
@@ -555,6 +555,13 @@ def _filled_in(
     base_env: Any = env.unwrapped
     filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
 
+    # Sizes of the features or states that the agent observes.
+    for key, (quantity, owners) in OBSERVED.items():
+        if key in parameters and key not in arguments:
+            filled_in[key] = getattr(sizes, key)
+            if not filled_in[key]:
+                raise UnsuitedError(name, f"ranks by {quantity}, which only {owners} have")
+
     # Knowledge that the paper assumes.
     for key, source in requirements(maker).items():
         if key in arguments:
@@ -568,13 +575,6 @@ def _filled_in(
             else:
                 reason = f"requires {key}, which {name_of(env)} does not have: pass {key}=..."
             raise UnsuitedError(name, reason)
-
-    # Sizes of the features or states that the agent observes.
-    for key, (quantity, owners) in OBSERVED.items():
-        if key in parameters and key not in arguments:
-            filled_in[key] = getattr(sizes, key)
-            if not filled_in[key]:
-                raise UnsuitedError(name, f"ranks by {quantity}, which only {owners} have")
     if "feature_scale" in parameters.keys() - arguments.keys() and isinstance(base_env, ClickEnv):
         filled_in["feature_scale"] = base_env.feature_scale
 

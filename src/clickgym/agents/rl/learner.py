@@ -12,13 +12,14 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...core.checks import (
     as_call,
     check_count,
+    check_number,
     check_positions,
     generator,
     short_repr,
@@ -50,6 +51,21 @@ RL_LIBRARIES = {
 }
 """The supported libraries, in a mapping from their modules to the packages whose versions affect
 their results. Name an algorithm by module and class, for example ``sb3_contrib:TRPO``.
+"""
+
+NUMBERS: Mapping[str, Callable[[str, Any], object]] = {
+    **dict.fromkeys(("n_envs", "n_steps", "batch_size", "n_epochs", "buffer_size"), check_count),
+    **dict.fromkeys(
+        ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_final_eps"),
+        partial(check_number, least=0, most=1),
+    ),
+    **dict.fromkeys(
+        ("learning_rate", "clip_range", "ent_coef", "vf_coef", "max_grad_norm"),
+        partial(check_number, least=0),
+    ),
+}
+"""The hyper-parameters that are numbers in all algorithms, each with its check. The libraries would
+notice a wrong value only when they make the model, or at the first update.
 """
 
 
@@ -105,7 +121,7 @@ class Learner(BaseAgent):
         ImportError: the library is not installed.
         TypeError: the library's class does not have one of the hyper-parameters, or ``n_items`` is
             not a number of items.
-        ValueError: ``n_items``, ``n_positions`` or ``n_envs`` is invalid.
+        ValueError: ``n_items``, ``n_positions`` or a hyper-parameter in `NUMBERS` is invalid.
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
     reinforcement learning implementations*, JMLR 2021.
@@ -151,11 +167,15 @@ class Learner(BaseAgent):
         self.n_positions = check_positions(n_positions, self.n_items)
         if others := hyperparameters.keys() - self.defaults.keys() - {"net_arch"}:
             self._check_names(others)
+        for name, value in hyperparameters.items():
+            is_adaptive = callable(value) or (name == "ent_coef" and str(value).startswith("auto"))
+            if name in NUMBERS and value is not None and not is_adaptive:
+                NUMBERS[name](name, value)
         self.hyperparameters = {**self.defaults, **hyperparameters}
         self._of_features = {
             name: value for name, value in self.with_features.items() if name not in hyperparameters
         }
-        self.n_envs = check_count("n_envs", self.hyperparameters["n_envs"])
+        self.n_envs = int(self.hyperparameters["n_envs"])
         self.rng = generator(seed)
         self._order = self.rng.permutation(self.n_items)
         self.model: Any = None
@@ -197,10 +217,7 @@ class Learner(BaseAgent):
         )
         for name in [] if takes_any else sorted(names - parameters.keys()):
             hyperparameter_names = dict.fromkeys([*self.defaults, "net_arch", *parameters])
-            raise TypeError(
-                f"{type(self).__name__}: "
-                + unknown_message("hyper-parameter", name, hyperparameter_names)
-            )
+            raise TypeError(unknown_message("hyper-parameter", name, hyperparameter_names))
 
     @property
     def draws_lists(self) -> bool:
