@@ -235,6 +235,9 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             finite; or one of Gymnasium's wrappers inside changes the rewards, and the infos have no
             regret.
 
+    Warns:
+        UserWarning: users have a memory, and ``max_episode_steps`` ends episodes before they leave.
+
     Example:
         >>> import gymnasium as gym, clickgym
         >>> streams = gym.vector.SyncVectorEnv([lambda: gym.make("PBMRank-v0")] * 4)
@@ -255,6 +258,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         if isinstance(env.single_action_space, Choices):
             raise TypeError(_NO_SESSIONS)
         stream = checked_stream("RecordVectorRegret measures", env)
+        _warn_of_short_episodes(stream)
         self._measures = measures_of(env)
         layers = (*_layers(env), *_layers(stream))
         self._changes = [type(x).__name__ for x in layers if isinstance(x, CHANGE_REWARDS)]
@@ -307,6 +311,21 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             place = f"session {self.meter.step + 1}, stream {b}"
             raise SessionError(f"{name_of(self._stream)}, {place}: {fault}") from None
         self.meter.add(regret, math.nan if self._changes else reward, int(clicks.sum()))
+
+
+def _warn_of_short_episodes(stream: Any) -> None:
+    """Warn if episodes of users with a memory, which end when the user leaves, have a limit."""
+    model = user_model_of(stream)
+    limit = getattr(stream, "max_episode_steps", None) or getattr(
+        stream.spec, "max_episode_steps", None
+    )
+    if limit and model is not None and model.max_episode_steps is None:
+        warnings.warn(
+            f"{name_of(stream)}: max_episode_steps={limit} ends episodes before users leave, and "
+            "new users are in no bad state yet, so the results cannot be compared with those of "
+            "clickgym.run; leave max_episode_steps out",
+            stacklevel=3,
+        )
 
 
 def _layers(env: Any) -> Iterator[Any]:
