@@ -120,7 +120,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
         )
     )
     for parts, message in (
-        ([run, short], r"different numbers of .*Random 100; .*env\.result\(name, 100\)"),
+        ([played(4), short], r"different numbers of .*Random 100; use .*env\.result\(name, 100\)"),
         ([run, again], f"Random in PBMRank-v0 has two runs with the seed {T}"),
         ([played(4), played(4)], "mine in PBMRank-v0 has two runs with the seed 4"),
         ([streams(1, "sync"), streams(3, "sync")], "seeds 1 and 3 .* such as 0, 3 and 6"),

@@ -17,6 +17,7 @@ from polars import col
 from ..core.checks import (
     as_list,
     check_choice,
+    check_kind,
     check_labels,
     check_path,
     is_sequence,
@@ -68,6 +69,7 @@ class Results:
         configs: the `Config` of each sweep; single runs have none.
 
     Raises:
+        TypeError: ``source``, or an entry of the list, is none of these.
         ValueError: a folder has no results; two sweeps have different checkpoints, metrics or
             package versions, or use the same label for different things, such as your class before
             and after an edit; or single runs have different numbers of sessions, different rewards,
@@ -471,6 +473,12 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
     """Load the results in a folder; return a `Results` object unchanged."""
     if isinstance(part, Results):
         return part
+    check_kind(
+        "source",
+        part,
+        str | os.PathLike,
+        "a results folder, or what clickgym.run, sweep or envs.result(name) returned",
+    )
     config, runs = read_folder(check_path("source", part))
     return Results.of_rows(rows_of_sweep(runs, config), [config])
 
@@ -609,12 +617,15 @@ def _check_runs(last: polars.DataFrame) -> None:
     if last["step"].n_unique() > 1:
         ends = last.select("agent", "step").unique(maintain_order=True)
         lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
-        cure = (
-            "play the same number in each run or, if a longer run is your own loop, use only its "
-            f"first sessions: env.result(name, {min(ends['step'])})"
-        )
-        if last.filter(IS_OWN)["step"].min() == last["step"].min():
-            cure += f". A loop may have fewer sessions than steps: {NO_SESSION}"
+        own, least, most = last.filter(IS_OWN)["step"], min(ends["step"]), max(ends["step"])
+        cure = "play the same number in each run"
+        if least in own:
+            cure = (
+                f"continue your own loop until env.meter.step is {most}, or play only {least} "
+                f"sessions in each run. A loop may have fewer sessions than steps: {NO_SESSION}"
+            )
+        elif len(own):
+            cure = f"use only the first sessions of your own loop: env.result(name, {least})"
         raise ValueError(
             "runs have different numbers of sessions, so they cannot be compared: "
             f"{lengths}; {cure}"
