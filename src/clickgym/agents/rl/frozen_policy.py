@@ -228,7 +228,10 @@ def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
         raise
     except FAILURES as error:
         name = getattr(algorithm, "__name__", algorithm)
-        raise ValueError(f"{name} cannot load the model {str(file)!r}: {cause(error)}") from error
+        raise ValueError(
+            f"{name} cannot load the model {str(file)!r}, which another algorithm may have saved: "
+            f"{cause(error)}"
+        ) from error
 
 
 def _other_sizes(sizes: Any, others: Any) -> ValueError:
