@@ -93,6 +93,7 @@ def test_wheel_in_a_clean_environment(tmp_path):
     assert "PBMRank-v0" in output(tmp_path / "venv" / "bin" / "clickgym", "list", cwd=tmp_path)
     program = tmp_path / "program.py"
     program.write_text(STRICT_PROGRAM, encoding="utf-8")
+    (tmp_path / "mypy.ini").write_text("[mypy]\n[mypy-torch.*]\nfollow_imports = skip\n")  # slow
     mypy = (sys.executable, "-m", "mypy", "--strict", "--python-executable", python)
     output(*mypy, "--cache-dir", tmp_path / "mypy", program, cwd=tmp_path)
 
