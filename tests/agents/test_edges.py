@@ -1,19 +1,26 @@
 """Tests of every agent against its reference in edge cases: extreme sizes, probabilities of 0 and
-1, and the hyper-parameter values that the reference lists in ``edges``.
+1, and other values of each hyper-parameter.
 """
 
 from __future__ import annotations
 
 import inspect
+from functools import cache
 
 import pytest
 
 from clickgym.envs import CascadeModel, PositionBasedModel
-from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
+from tests.helpers.registries import (
+    CLICK_AGENTS,
+    CONTEXTUAL_AGENTS,
+    NETWORK_AGENTS,
+    STATE_AGENTS,
+)
 from tests.reference_agents import MODELS, edges_of, follow, make, reference_of
 
 pytestmark = pytest.mark.uncompiled
 
+USERS = MODELS["PBM"]
 WORLDS = {
     "one item": PositionBasedModel([0.3], [0.9]),
     "one position": CascadeModel([0.2, 0.9, 0.5], 1),
@@ -21,23 +28,37 @@ WORLDS = {
     "all items shown, none clicked": CascadeModel([0.0, 0.0, 0.0], 3),
     "next to 0 and 1": PositionBasedModel([5e-324, 1 - 2**-53, 1e-12, 0.5], [1.0, 1 - 1e-12]),
 }
+SIZES = {"n_items", "n_positions", "n_features", "n_states", "seed"}
+OTHERS = {"feature_scale", "n_vertices"}  # see test_pdgd and test_restarts
 EDGES = [
     (name, key, value)
-    for name, agent in {**CLICK_AGENTS, **CONTEXTUAL_AGENTS}.items()
+    for name, agent in (CLICK_AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS | NETWORK_AGENTS).items()
     for key in inspect.signature(agent).parameters
-    for value in edges_of(name, key)
+    if key not in SIZES | OTHERS
+    for value in edges_of(name, key) or [None]
 ]
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("name", CLICK_AGENTS)
+@pytest.mark.parametrize("name", CLICK_AGENTS | CONTEXTUAL_AGENTS)
 def test_worlds(name, world):
-    agent = make(name, WORLDS[world], horizon=10)
-    follow(agent, reference_of(agent), WORLDS[world], 80)
+    lists_of(make(name, WORLDS[world], horizon=10), WORLDS[world], 80)
+
+
+@cache
+def lists_by_default(name):
+    return lists_of(make(name, USERS))
+
+
+def lists_of(agent, users=USERS, n_sessions=200):
+    n_features = getattr(agent, "n_features", 0)
+    return follow(agent, reference_of(agent), users, n_sessions, n_features=n_features)
 
 
 @pytest.mark.parametrize(("name", "key", "value"), EDGES)
 def test_hyperparameters(name, key, value):
-    agent = make(name, MODELS["PBM"], **{key: value})
-    n_features = getattr(agent, "n_features", 0)
-    follow(agent, reference_of(agent), MODELS["PBM"], 200, n_features=n_features)
+    """The lists are those of the reference, and no longer those of the default."""
+    if name in NETWORK_AGENTS:
+        pytest.importorskip("torch")
+    assert value is not None, f"no test tries {key}: add values to `edges` of {name}'s reference"
+    assert lists_of(make(name, USERS, **{key: value})) != lists_by_default(name)

@@ -7,7 +7,6 @@ is the law in its docstring; each test has a fixed seed and a false-alarm rate o
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickgym.agents.shared_kernels import (
-    exploration,
     kl,
     kl_lower,
     kl_upper,
@@ -72,14 +70,3 @@ def test_kl_bounds(p, bound):
     if bound > 1e-6 and lower > 1e-6 and upper < 1 - 1e-6:
         assert kl(p, upper) == pytest.approx(bound, rel=1e-6)
         assert kl(p, lower) == pytest.approx(bound, rel=1e-6)
-
-
-def test_exploration():
-    """log t + 3 log log t, with natural logarithms, is set to 0 at t = 1 (where it is undefined)
-    and at t = 2 (where it would be -0.41).
-    """
-    assert exploration(1, 3.0) == 0.0
-    assert exploration(2, 3.0) == 0.0
-    assert exploration(3, 3.0) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
-    assert exploration(1000, 3.0) == pytest.approx(12.7057, abs=1e-4)
-    assert [exploration(t, 0.0) for t in (1, 2, 1000)] == [0.0, math.log(2), math.log(1000)]

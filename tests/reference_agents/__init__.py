@@ -34,7 +34,7 @@ from clickgym.envs import (
     UserBrowsingModel,
 )
 from tests.helpers.click_stories import make_model
-from tests.helpers.registries import CLICK_AGENTS, from_own_test
+from tests.helpers.registries import from_own_test
 
 from .bounds import bernoulli_kl as bernoulli_kl
 from .bounds import lower_bound as lower_bound
@@ -91,8 +91,6 @@ def _probabilities(size: Any) -> Any:
 for _short, _class in CLICK_MODELS.items():
     MODELS.setdefault(_short, make_model(_class, 5, 3, _probabilities))
 
-RANDOMISED = tuple(name for name in CLICK_AGENTS if name not in ("Fixed", "Oracle"))
-
 
 @cache
 def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
@@ -112,23 +110,19 @@ def make(
     requires.
     """
     accepted = _parameters(name)
-    if "horizon" in accepted:
-        arguments["horizon"] = horizon
-    if "n_features" in accepted:
-        arguments["n_features"] = n_features
+    known: dict[str, Any] = {"horizon": horizon, "n_features": n_features}
     if "ranking" in accepted:
         best = model.optimal_ranking()
-        arguments["ranking"] = best if name == "Oracle" else best[::-1]
-    if "n_states" in accepted:
-        arguments |= {"n_states": 2, "mean_sessions": 10}
-        arguments["click_rewards"] = np.ones((2, model.n_items))
-    if "examination" in accepted:
-        known = isinstance(model, PositionBasedModel)
-        arguments["examination"] = (
-            model.examination if known else np.linspace(1.0, 0.5, model.n_positions)
-        )
+        known["ranking"] = best if name == "Oracle" else best[::-1]
+    known |= {"n_states": 2, "mean_sessions": 10, "click_rewards": np.ones((2, model.n_items))}
+    known["examination"] = (
+        model.examination
+        if isinstance(model, PositionBasedModel)
+        else np.linspace(1.0, 0.5, model.n_positions)
+    )
     if AGENTS[name].requires.get("examination") == "browsing":
-        arguments["examination"] = np.tril(np.full(2 * (model.n_positions,), 0.7))
+        known["examination"] = np.tril(np.full(2 * (model.n_positions,), 0.7))
+    arguments = {key: value for key, value in known.items() if key in accepted} | arguments
     return AGENTS[name](model.n_items, model.n_positions, seed=seed, **arguments)
 
 
@@ -140,6 +134,9 @@ def _bubble(
 ) -> BubbleRankReference:
     log_delta = 4 * math.log(horizon or 2) if delta is None else -math.log(delta)
     return BubbleRankReference(base, K, log_delta, doubling=delta is None and horizon is None)
+
+
+_bubble.edges = {"horizon": (2,)}
 
 
 def _discounted(
@@ -161,7 +158,7 @@ def _window(
     return WindowReference(L, K, tau_at, epsilon, feedback)
 
 
-def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
+def _lin_ucb(feedback: str = "all", **edges: Any) -> Callable[..., LinUCBReference]:
     def of(
         L: int, K: int, d: int, ridge: float | None, alpha: float | None, examination: Any = None
     ) -> LinUCBReference:
@@ -171,7 +168,12 @@ def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
             L, K, d, weights=weights, feedback=feedback, ridge=ridge, alpha=alpha
         )
 
+    of.edges = edges
     return of
+
+
+def _any_list(L: int, K: int, **given: Any) -> AnyList:
+    return AnyList(L, K)
 
 
 REFERENCES: dict[str, Callable[..., Reference]] = {
@@ -199,17 +201,39 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),
     "PBMTS": lambda L, K, **known: PBMTSReference(L, **known),
     "BCMPTS": lambda L, K, **known: BCMPTSReference(L, **known),
-    "UBMLinUCB": _lin_ucb(),
+    "UBMLinUCB": _lin_ucb(examination=([[0.9, 0, 0], [0.6, 0.8, 0], [0.2, 0.3, 0.7]],)),
     "C2UCB": _lin_ucb(),
     "CMLinUCB": _lin_ucb("first_click"),
     "DCMLinUCB": _lin_ucb("last_click"),
     "PBMLinUCB": _lin_ucb(),
     "LinearTS": LinearTSReference,
     "PDGD": PDGDReference,
+    "CascadeVI": _any_list,
+    "SlateQ": _any_list,
 }
 """The functions that create the reference of an agent, from L, K (and d) and the agent's
-hyper-parameters.
+hyper-parameters. The tests of agents that see a state have references of their own.
 """
+
+EDGES: dict[str, Sequence[Any]] = {
+    "feedback": ("first_click",),
+    "c": (0.0,),
+    "epsilon": (0.7,),
+    "gamma": (0.3,),
+    "horizon": (5,),
+    "tau": (7,),
+    "alpha": (0.0, 0.7),
+    "ridge": (0.01,),
+    "delta": (0.5,),
+    "examination": ([0.2, 1.0, 0.5],),
+    "ranking": ([4, 2, 0],),
+    "initial": ([2, 0, 4, 3, 1],),
+    "exploration": (1.0,),
+    "bonus": (0.1,),
+    "mean_sessions": (3,),
+    "click_rewards": (np.arange(10).reshape(2, 5) / 5,),
+}
+"""Values of hyper-parameters that tests try for each agent whose reference names no others."""
 
 
 @cache
@@ -224,11 +248,12 @@ def reference_maker(name: str) -> Any:
 
 def edges_of(name: str, parameter: str) -> Sequence[Any]:
     """Return the values of a hyper-parameter that tests try in addition to its default, from the
-    attribute ``edges`` of the reference's class.
+    attribute ``edges`` of the reference's class, or from `EDGES`.
     """
     if name not in AGENTS or issubclass(AGENTS[name], Learner):
         return ()
-    return getattr(reference_maker(name), "edges", {}).get(parameter, ())
+    own = getattr(reference_maker(name), "edges", {})
+    return own.get(parameter, EDGES.get(parameter, ()))
 
 
 def as_plain(state: Any) -> dict[str, Any]:
@@ -261,9 +286,9 @@ def follow(
     sessions: int,
     seed: int = 1,
     n_features: int = 0,
-) -> None:
-    """Run an agent, and check that its reference allows each list and agrees with the agent's state
-    after each session.
+) -> list[list[int]]:
+    """Run an agent, check that its reference allows each list and agrees with the agent's state
+    after each session, and return the lists.
 
     Args:
         agent: the agent, which has not yet ranked.
@@ -273,16 +298,18 @@ def follow(
         n_features: the number of features, for contextual agents; the features are unrelated to the
             clicks.
     """
-    rng = np.random.default_rng(seed)
+    rng, lists = np.random.default_rng(seed), []
     for session in range(sessions):
         features = rng.random((agent.n_items, n_features)) - 0.3 if n_features else None
-        observation = {"features": features}
+        observation = {"features": features, "state": session % 2}
         ranking = agent.rank(observation)
-        assert reference.allows(ranking.tolist(), agent.state, features), (
+        lists.append(ranking.tolist())
+        assert reference.allows(lists[-1], getattr(agent, "state", None), features), (
             f"session {session + 1}: {ranking}"
         )
         users = model(session) if callable(model) else model
         clicks = users.sample(ranking, rng)
-        agent.update(observation, ranking, clicks)
-        reference.learn(ranking.tolist(), clicks.tolist())
-        assert reference.agrees(agent.state), f"session {session + 1}"
+        agent.update(observation, ranking, clicks, float(clicks.sum()))
+        reference.learn(lists[-1], clicks.tolist())
+        assert reference.agrees(getattr(agent, "state", None)), f"session {session + 1}"
+    return lists

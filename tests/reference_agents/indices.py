@@ -60,6 +60,8 @@ class GreedyReference(IndexReference):
     allowed.
     """
 
+    edges = {"epsilon": (0.0, 0.7)}
+
     def __init__(self, n_items: int, n_positions: int, epsilon: float = 0.0) -> None:
         super().__init__(n_items, n_positions)
         self.epsilon = epsilon
@@ -113,6 +115,8 @@ class DCMReference(CascadeReference):
     """Reference of dcmKL-UCB: Katariya et al. 2016, Algorithm 1. The item with the k-th largest
     index is shown at the position where a click is k-th most likely to end the session.
     """
+
+    edges = {"position_order": ([2, 0, 1],)}
 
     def __init__(
         self, n_items: int, n_positions: int, position_order: Sequence[int] | None, c: float

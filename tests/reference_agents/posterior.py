@@ -27,6 +27,8 @@ class PBMHBReference(Reference):
     the agent's draws from its state (``theta`` and ``kappa``).
     """
 
+    edges = {"c": (0.3,), "n_sweeps": (3,), "fix_first": (False,)}
+
     def __init__(
         self,
         n_items: int,
@@ -113,7 +115,7 @@ class PDGDReference(Reference):
     to rounding, the reference adopts them, so rounding errors do not accumulate over sessions.
     """
 
-    edges = {"eta": (0.1, 1e-12, 3.0), "feature_scale": (10.0, 1.0)}
+    edges = {"learning_rate": (3.0,), "eta": (1e-12, 3.0)}
 
     def __init__(
         self,

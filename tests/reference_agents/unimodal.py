@@ -51,6 +51,8 @@ def index(mean: float, n: int, level: float) -> float:
 class GRABReference(Remembering):
     """Reference of GRAB: Gauthier et al. 2021 (ICML)."""
 
+    edges = {"gamma": (2,)}
+
     def __init__(
         self, n_items: int, n_positions: int, horizon: int | None = None, gamma: int | None = None
     ) -> None:

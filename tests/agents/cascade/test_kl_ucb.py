@@ -59,20 +59,6 @@ def test_lists_in_small_models(name, n):
     assert_same_run(SMALL[name], n, 1)
 
 
-def test_lists_in_random_small_models():
-    """300 short runs with random sizes and coarse attractions, so that ties and early sessions make
-    up most of each run.
-    """
-    rng = np.random.default_rng(7)
-    for seed in range(300):
-        n_items = int(rng.integers(1, 7))
-        n_positions = int(rng.integers(1, n_items + 1))
-        attraction = rng.choice([0.0, 0.01, 0.3, 0.3, 0.7, 1.0], n_items)
-        model = PositionBasedModel(attraction, np.ones(n_positions))
-        feedback = ["first_click", "last_click"][seed % 2]
-        assert_same_run(model, 1000, seed, feedback=feedback)
-
-
 @pytest.mark.uncompiled
 def test_dcm_klucb_is_told_where_sessions_end():
     """The best items go to the positions where a click most likely ends the session. For these

@@ -107,15 +107,14 @@ def test_every_session_of_slateq(exploration):
 
 
 @pytest.mark.uncompiled
-@pytest.mark.parametrize("t", [0, 10**12])
-def test_random_and_tied_lists_are_uniform(t):
-    """Null: the first list is uniform, because it is random, and so is a much later list if nothing
-    was learned, because all lists are then worth the same.
+def test_tied_lists_are_uniform():
+    """Null: if nothing was learned, a much later list is uniform, because all lists are then worth
+    the same.
     """
     known, shown = {"n_states": 2, "mean_sessions": 8, "click_rewards": np.ones((2, 4))}, []
     for seed in range(600):
         agent = SlateQ(4, 2, **known, seed=seed)
-        agent.state.t[0] = t
+        agent.state.t[0] = 10**12
         shown.append(tuple(agent.rank({"state": 0}).tolist()))
     assert_uniform(shown, permutations(range(4), 2))
 

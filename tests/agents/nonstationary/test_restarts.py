@@ -48,16 +48,21 @@ def sequences():
     yield convex + convex[::-1]
 
 
+@pytest.mark.parametrize("n_vertices", [4, 1000])
 @pytest.mark.parametrize("observations", list(sequences()))
-def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
-    agent = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, seed=0)
+def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations, n_vertices):
+    """If only a few vertices are kept, the statistic is at most that of the scan."""
+    agent = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, n_vertices=n_vertices, seed=0)
     for n, click in enumerate(observations, 1):
         agent.update(None, agent.rank(None), [click])
+        assert agent.state.n_vertices.max() <= n_vertices
         if n > 1:
             scanned = max(glr_statistics(observations[:n]).max(), 0.0)
             found = statistic(agent.state, 0, n, sum(observations[:n]))
-            assert found == pytest.approx(scanned, rel=1e-9, abs=1e-9)
-            assert agent.state.statistic_bound[0] >= scanned - 1e-9
+            assert found <= scanned + 1e-9
+            if n_vertices == 1000:
+                assert found == pytest.approx(scanned, rel=1e-9, abs=1e-9)
+                assert agent.state.statistic_bound[0] >= scanned - 1e-9
     assert agent.state.n_restarts[0] == 0
 
 

@@ -23,6 +23,17 @@ WORLD = "ContextualPBMRank-v0:instance=personal"
 class NeuralGreedyReference(Reference):
     """Lists of NeuralGreedy. Other tests below check what the network learns."""
 
+    edges = {
+        "feedback": ("reward",),
+        "epsilon": (0.9,),
+        "decay": (50,),
+        "net_arch": ([8],),
+        "learning_rate": (0.03,),
+        "batch_size": (16,),
+        "train_freq": (1,),
+        "buffer_size": (16,),
+    }
+
     def __init__(self, n_items, n_positions, n_features, epsilon, decay, **others):
         super().__init__(n_items, n_positions)
         self.epsilon, self.decay = epsilon, decay
