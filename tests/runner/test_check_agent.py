@@ -187,6 +187,11 @@ class WritesPastTheEnd(Shuffles):
     update_kernel = write_past_the_end
 
 
+class KeepsIntegers(Shuffles):
+    def __init__(self, n_items, n_positions, *, prior=0.5, seed=None):
+        super().__init__(n_items, n_positions, seed, prior=prior)
+
+
 COMPILED = {
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 .*",
 }
@@ -199,6 +204,12 @@ OWN = [(Sampling, {"prior": 2.0}), ByFeatures, ByState, Shuffles]
 @pytest.mark.parametrize("agent", OWN, ids=str)
 def test_own_agents_pass(agent):
     clickgym.check_agent(agent)
+
+
+@pytest.mark.uncompiled
+def test_a_hyperparameter_that_stays_an_integer():
+    with pytest.raises(AssertionError, match="- hyper-parameters: prior=1 stays an integer"):
+        clickgym.check_agent(KeepsIntegers)
 
 
 @pytest.mark.parametrize("agent", PLAIN | COMPILED, ids=lambda agent: agent.__name__)

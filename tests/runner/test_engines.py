@@ -24,10 +24,12 @@ from tests.helpers.engines import (
     assert_engines_agree,
     chunks_of,
     run_compiled,
+    run_reporting,
     state_of,
 )
 from tests.helpers.pairs import AGENT_OF, by_id, by_pair
 from tests.helpers.registries import CLICK_AGENTS, SAME_ITEMS
+from tests.helpers.slow import slow
 from tests.reference_agents import MODELS, make
 
 PBM = MODELS["PBM"]
@@ -59,13 +61,27 @@ def test_engines_agree_on_registered_ids(env_id, name):
     )
 
 
-def test_engines_agree_where_an_agent_sees_the_state():
-    regret = []
+FEW = {"instance": "queries:split=real,n_positions=3,n_sessions=7"}
+
+
+@pytest.mark.parametrize(
+    ("name", "env_id", "given", "n"),
+    [
+        ("CascadeVI", "CascadeMDPRank-v0", {}, 200),
+        ("TopRank", "QueriesPBMRank-v0", FEW, 7),
+        *slow(("TopRank", "QueriesCCMRank-v0", FEW, 7)),
+    ],
+)
+def test_engines_agree_where_users_leave(name, env_id, given, n):
+    """The second run has no seed, so its user or query is drawn at random."""
+    runs = {}
     for engine, mode in ("compiled", nullcontext), ("python", uncompiled):
+        env = gym.make(env_id, **given)
+        agent = clickgym.make_agent(name, env, horizon=2 * n, seed=5)
         with mode():
-            run = clickgym.run("CascadeVI", "CascadeMDPRank-v0", 200, seed=7, engine=engine)
-        regret.append(run.regret.tolist())
-    assert regret[0] == regret[1]
+            both = [clickgym.run(agent, env, n, seed=seed, engine=engine) for seed in (5, None)]
+        runs[engine] = [(run.regret.tolist(), run.reward.tolist()) for run in both]
+    assert runs["compiled"] == runs["python"]
 
 
 @pytest.mark.parametrize(
@@ -380,6 +396,22 @@ def test_bad_list_is_refused_in_mid_run(kind, fault):
     agent = kind(5, 3, bad=FAULTS[fault])
     with pytest.raises(clickgym.AgentError, match=rf"^{kind.__name__}, step 1501: .*{fault}"):
         clickgym.run(agent, ClickEnv(PBM), 3000, seed=0, checkpoints=[1250])
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_a_stopped_run_can_go_on(engine):
+    """After Ctrl-C, agent and environment are as after a run of the sessions played so far."""
+    pairs, played = [(make("TopRank", PBM), ClickEnv(PBM)) for _ in "ab"], []
+
+    def stop(sessions):
+        played.append(sessions)
+        if len(played) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_reporting(*pairs[0], 10**7, seed=0, engine=engine, on_chunk=stop)
+    clickgym.run(*pairs[1], sum(played), seed=0)
+    assert state_of(*pairs[0]) == state_of(*pairs[1])
 
 
 # ---------------------------------------------------------------------------------------- long runs

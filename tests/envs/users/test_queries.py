@@ -127,19 +127,6 @@ def test_users_as_a_file_and_with_other_items(tmp_path):
     assert mirrored.models[3].attraction.tolist() == many.models[3].attraction[::-1].tolist()
 
 
-@pytest.mark.parametrize("env_id", [PBM, *slow("QueriesCCMRank-v0")])
-def test_both_engines_play_the_same(env_id):
-    """The engines play two episodes; the query of the second is drawn at random."""
-    results = []
-    for engine in ("compiled", "python"):
-        env = gym.make(env_id, **FEW)
-        agent = clickgym.make_agent("TopRank", env, horizon=14, seed=5)
-        results.append([clickgym.run(agent, env, 7, seed=s, engine=engine) for s in (5, None)])
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_array_equal(one.regret, other.regret)
-        np.testing.assert_array_equal(one.reward, other.reward)
-
-
 # what was counted ------------------------------------------------------------------------------
 
 
