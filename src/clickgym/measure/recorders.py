@@ -155,7 +155,8 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
             whose observation is the clicks, or a dict with ``clicks``. Regret is nan if ``info``
             contains neither ``regret`` nor both ``expected_reward`` and ``optimal_reward``. Regret
             is also nan if a wrapper inside `RecordRegret` changes the reward without putting its
-            own ``regret`` into ``info``.
+            own ``regret`` into ``info``. Any other object than the users' number counts as the
+            wrapper's own, even the same number converted to NumPy or read from JSON.
 
     Attributes:
         meter: the measurements, with ``step``, the number of sessions so far, and the arrays
