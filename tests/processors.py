@@ -33,7 +33,7 @@ if features.get("AVX512F"):  # without it, the kernels for SkylakeX are illegal 
     VARIATIONS = {"OpenBLAS for SkylakeX": {"OPENBLAS_CORETYPE": "SkylakeX"}, **VARIATIONS}
 DIGITS = ["tests/test_digits.py"]
 TESTS = [*DIGITS, "tests/runner/test_engines.py", "tests/envs/users/test_memory.py"]
-TESTS += ["tests/envs/test_order.py"]
+TESTS += ["tests/envs/test_ties_in_best_lists.py"]
 TESTS += map(str, sorted(ROOT.glob("tests/envs/users/*contextual*.py")))
 
 

@@ -228,9 +228,9 @@ def smaller(code):
 
 
 ELSEWHERE = {
-    "wrappers": "tests/test_outsiders.py, tests/docs/test_loops.py",
+    "wrappers": "tests/docs/test_wrappers_page.py, tests/docs/test_loops.py",
     "idea_to_table": "tests/docs/test_tutorials.py",
-    "first_log": "tests/logs/test_first_log.py",
+    "first_log": "tests/docs/test_first_log.py",
     "rl": "above",
 }
 """Pages whose code other tests run."""

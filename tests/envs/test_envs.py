@@ -1,9 +1,11 @@
-"""Tests of the registered environments, one session at a time: their law, `info`, validation errors
-and rendering.
+"""Tests of the registered environments, one session at a time: their law, `info`, validation
+errors, rendering and random generators.
 """
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 
 import gymnasium as gym
@@ -12,10 +14,11 @@ import pytest
 from gymnasium.spaces import MultiBinary
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation
+from numpy.random import MT19937, PCG64, SFC64, Philox
 
 import clickgym
 from clickgym.agents.agent import UnsuitedError
-from clickgym.envs import ClickEnv, DependentClickModel
+from clickgym.envs import CascadeModel, ClickEnv, DependentClickModel
 from tests.helpers.click_stories import arguments_of
 from tests.helpers.registries import default_ids
 
@@ -102,3 +105,21 @@ def test_optimum_out_of_reach():
     )
     with pytest.raises(UnsuitedError, match="Oracle"):
         clickgym.make_agent("Oracle", env)
+
+
+@pytest.mark.parametrize("bits", [PCG64, MT19937, Philox, SFC64])
+def test_environment_draws_from_the_generator_that_is_set(bits):
+    """This also holds after copies, and after an invalid list, for which nothing is drawn."""
+    model = CascadeModel([0.5, 0.4, 0.3], 2)
+    env, uniforms = ClickEnv(model), np.random.Generator(bits(3)).random((20, 2))
+    env.reset(seed=0)
+    env.step([0, 1])
+    env.np_random = np.random.Generator(bits(3))
+    for t, row in enumerate(uniforms):
+        if t == 10:
+            env = pickle.loads(pickle.dumps(copy.deepcopy(env)))
+        with pytest.raises(ValueError, match="items are 0 to 2"):
+            env.step([1, 3])
+        assert env.n_simulated == t + 1
+        clicks, *_ = env.step([0, 1])
+        assert clicks.tolist() == [row[0] < 0.5, row[0] >= 0.5 and row[1] < 0.4]

@@ -13,7 +13,7 @@ from scipy.special import betaln
 from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator
 from clickgym.logs.estimation.priors import fit_prior
 from tests.helpers.reference_estimators import BruteForce, LeaveOut
-from tests.logs.test_offline import (
+from tests.logs.test_estimators import (
     ALL,
     EM,
     TRUTH,

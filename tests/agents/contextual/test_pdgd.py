@@ -1,4 +1,6 @@
-"""Tests of PDGD's learning rate. `test_edges` compares its steps with its reference."""
+"""Tests of PDGD's learning rate. `test_references_in_edge_cases` compares its steps with its
+reference.
+"""
 
 from __future__ import annotations
 

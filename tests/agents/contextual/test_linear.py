@@ -7,9 +7,10 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from scipy.stats import chi2, kstest, norm
 
 import clickgym
-from clickgym.agents import C2UCB
+from clickgym.agents import C2UCB, LinearTS
 from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
@@ -49,3 +50,28 @@ def test_large_features_are_solved_exactly():
         agent.update(seen, agent.rank(seen), rng.integers(0, 2, 4))
         solved = np.linalg.solve(agent.state.gram, agent.state.moment)
         np.testing.assert_allclose(agent.state.theta, solved, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, *slow(1.0), 1e6])
+@pytest.mark.parametrize(("samples", "clicked"), [(0, 0), (1, 0), (1, 1), (10**7, 0), (10**7, 1)])
+def test_linear_ts_draws_from_the_posterior_at_the_edges(ridge, samples, clicked):
+    """One candidate was seen in all samples. Null: 5000 draws of θ, along the candidate's features
+    and orthogonal to them, are independent normals with the right standard deviations.
+    """
+    d, x = 3, np.array([0.6, 0.0, 0.8])
+    agent = LinearTS(2, 1, n_features=d, alpha=0.5, ridge=ridge, seed=7)
+    state = agent.state
+    state.gram[:] += samples * np.outer(x, x)
+    state.moment[:] += samples * clicked * x
+    theta = samples * clicked / (ridge + samples) * x
+    state.theta[:] = theta
+    draws = []
+    for _ in range(5000):
+        agent.rank({"features": np.zeros((2, d))})
+        draws.append(state.vector.copy())
+    directions = np.array([x, [0.8, 0.0, -0.6], [0.0, 1.0, 0.0]])
+    widths = 0.5 / np.sqrt([ridge + samples, ridge, ridge])
+    scores = (np.array(draws) - theta) @ directions.T / widths
+    for k in range(d):
+        assert kstest(scores[:, k], norm.cdf).pvalue > 1e-5
+    assert kstest(np.sum(scores**2, axis=1), chi2(d).cdf).pvalue > 1e-5
