@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from clickgym.agents import kl_ucb_kernels
-from clickgym.agents.kl_indices import solve_index
+from clickgym.agents.common import kl_ucb_kernels
+from clickgym.agents.common.kl_bounds import kl_upper
+from clickgym.agents.common.kl_ucb_kernels import solve_index
+from clickgym.agents.common.ranking import sort_by_index
 from clickgym.agents.position_based import grab, thompson_sampling
 from clickgym.agents.position_based.assignment import ROUNDING, margin
 from clickgym.agents.position_based.attraction_posterior import draw_posterior
 from clickgym.agents.several_click_models import uni_rank
-from clickgym.agents.shared_kernels import kl_upper, sort_by_index
 from clickgym.core.kernels import kernel
 
 

@@ -2,8 +2,10 @@
 `clickgym.envs`.
 
 Each folder contains a family of algorithms; ``MADE_FOR`` in `published` says for which users they
-were made. The folder `rl` also contains what else needs PyTorch. The modules beside the folders
-contain what families share, and the simple algorithms for comparison (`baselines`).
+were made. The folder `rl` also contains what else needs PyTorch, and `common` what families share.
+The modules beside the folders contain the base classes from which you derive your own agent
+(`agent`, `compiled_agent`), the kernels for your own agent (`shared_kernels`), and the simple
+algorithms for comparison (`baselines`).
 """
 
 from importlib import import_module

@@ -14,8 +14,8 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import Seed
+from .common.ranking import rank_by_index, show, show_any
 from .compiled_agent import CompiledAgent, rates
-from .shared_kernels import rank_by_index, show, show_any
 
 
 class FixedState(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 
 from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeUCB1
 from clickgym.agents.cascade import count_classes
-from clickgym.agents.cascade_agent import CascadeAgent
+from clickgym.agents.common.cascade_agent import CascadeAgent
 from tests.helpers.click_stories import assert_uniform
 from tests.reference_agents import MODELS, follow, reference_of
 

@@ -10,7 +10,8 @@ import pytest
 
 import clickgym
 from clickgym.agents import CascadeKLUCB
-from clickgym.agents.shared_kernels import exploration, kl_upper, rank_by_index
+from clickgym.agents.common.kl_bounds import exploration, kl_upper
+from clickgym.agents.common.ranking import rank_by_index
 from clickgym.core.kernels import kernel
 from clickgym.envs import ClickEnv, PositionBasedModel
 from tests.helpers.slow import slow

@@ -25,8 +25,9 @@ import numpy as np
 
 from ...core.kernels import kernel
 from ...core.state import Floats, Ints
+from ..common.cascade_agent import examined_positions
+from ..common.ranking import choose_largest, sort_by_index
 from ..compiled_agent import CompiledAgent
-from ..shared_kernels import choose_largest, examined_positions, sort_by_index
 
 LARGE = 1000
 """The number of items from which computing an index for each class is faster than computing one for

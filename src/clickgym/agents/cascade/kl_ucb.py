@@ -12,11 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.checks import check_count, check_number
 from ...envs.spaces import check_ranking
 from ..agent import Seed
-from ..cascade_agent import CascadeAgent
+from ..common.cascade_agent import LAST_CLICK, CascadeAgent, Feedback
+from ..common.kl_ucb_kernels import C, KLUCBState, kl_index, level_klucb, rank_klucb, update_klucb
 from ..compiled_agent import rates
-from ..kl_indices import kl_index
-from ..kl_ucb_kernels import C, KLUCBState, level_klucb, rank_klucb, update_klucb
-from ..shared_kernels import LAST_CLICK, Feedback
 from .count_classes import IndexAgent, rank_by_classes
 
 

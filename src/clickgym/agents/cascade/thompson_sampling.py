@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple
 from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
-from ..cascade_agent import CascadeAgent
-from ..shared_kernels import Feedback, examined_positions, rank_by_draw, show
+from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
+from ..common.ranking import rank_by_draw, show
 
 
 class TSState(NamedTuple):

@@ -12,8 +12,8 @@ from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ...core.sums import weighted_sum
 from ..agent import Seed
+from ..common.ranking import rank_by_draw
 from ..compiled_agent import ContextualAgent
-from ..shared_kernels import rank_by_draw
 
 NO_TEAM = -1
 """The team of a candidate that both rankers put at the same position at the top of their lists."""

@@ -34,9 +34,9 @@ from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ...core.sums import weighted_sum
 from ..agent import Seed
+from ..common.cascade_agent import FIRST_CLICK, LAST_CLICK, examined_positions
 from ..compiled_agent import ContextualAgent
-from ..shared_kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
-from .ridge import add_sample, multiply, refresh, solve_upper
+from .ridge import add_sample, cholesky, multiply, refresh, solve_upper
 
 ALL_POSITIONS = 2  # a third feedback rule besides FIRST_CLICK and LAST_CLICK
 # indices that differ by less than this count as equal; their difference may be due to rounding, for

@@ -14,8 +14,8 @@ from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ...core.sums import weighted_sum
 from ..agent import Seed
+from ..common.ranking import rank_by_draw, show
 from ..compiled_agent import ContextualAgent
-from ..shared_kernels import rank_by_draw, show
 
 LARGEST_EXPONENT = 700.0
 """The largest exponent x for which the agent computes e^x. For larger x, e^x could exceed the range

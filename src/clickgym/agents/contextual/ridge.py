@@ -10,7 +10,6 @@ import math
 
 from ...core.kernels import kernel
 from ...core.sums import weighted_sum
-from ..shared_kernels import cholesky
 
 STEEP = 100.0  # the rank-one update of A⁻¹ loses digits if w² xᵀA⁻¹x is larger
 
@@ -82,3 +81,28 @@ def refresh(state):
         row[i] = 1.0
         solve_lower(state.factor, row)
         solve_upper(state.factor, row)
+
+
+@kernel
+def cholesky(matrix, ridge, factor):
+    """Write the Cholesky factor F of ``matrix``, with ``F Fᵀ = matrix``, into the lower triangle of
+    ``factor``, and Fᵀ into the upper triangle. The eigenvalues of ``matrix`` must be at least
+    ``ridge``.
+
+    The square of each diagonal entry of F is then also at least ``ridge``; the kernel replaces it
+    by ``ridge / 2`` if rounding errors make it smaller. The loops process whole rows, which the
+    compiler turns into vector instructions; each entry subtracts its products in the order of the
+    columns.
+    """
+    for i in range(len(matrix)):
+        for j in range(i + 1):
+            factor[i, j] = matrix[i, j]
+    for k in range(len(matrix)):
+        factor[k, k] = math.sqrt(max(factor[k, k], 0.5 * ridge))
+        for i in range(k + 1, len(matrix)):
+            factor[i, k] /= factor[k, k]
+            factor[k, i] = factor[i, k]
+        for i in range(k + 1, len(matrix)):
+            row, above, scale = factor[i, k + 1 : i + 1], factor[k, k + 1 : i + 1], factor[i, k]
+            for j in range(i - k):
+                row[j] -= scale * above[j]

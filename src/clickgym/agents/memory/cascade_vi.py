@@ -15,8 +15,8 @@ from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ...envs.simulation.scan import scan
 from ..agent import Seed
+from ..common.kl_bounds import exploration, kl_upper
 from ..compiled_agent import StateAgent
-from ..shared_kernels import exploration, kl_upper
 
 C = 3.0
 """The constant c of the confidence level log t + c log log t, as in CascadeKL-UCB."""

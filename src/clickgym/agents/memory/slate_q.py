@@ -12,8 +12,8 @@ from ...core.checks import as_numbers, check_count, check_number
 from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
+from ..common.ranking import show, shuffle_front
 from ..compiled_agent import StateAgent
-from ..shared_kernels import show, shuffle_front
 from .cascade_vi import best_list, learn_clicks
 
 

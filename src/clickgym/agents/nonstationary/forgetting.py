@@ -14,8 +14,8 @@ from ...core.checks import check_count, check_horizon, check_number
 from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
-from ..cascade_agent import CascadeAgent
-from ..shared_kernels import Feedback, examined_positions, rank_by_bounds
+from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
+from ..common.ranking import rank_by_bounds
 
 # -------------------------------------------------------------------------------------- CascadeDUCB
 

@@ -25,9 +25,9 @@ from ...core.checks import check_count, check_horizon, check_number
 from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
-from ..cascade_agent import CascadeAgent
-from ..kl_ucb_kernels import C, forget_klucb, rank_klucb, update_klucb
-from ..shared_kernels import Feedback, examined_positions, log_likelihood
+from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
+from ..common.kl_bounds import log_likelihood
+from ..common.kl_ucb_kernels import C, forget_klucb, rank_klucb, update_klucb
 
 MIN_DELTA = 1e-300  # for a smaller δ, 3 / δ may overflow
 LONGEST = 2**62  # the largest number of sessions in a period

@@ -14,8 +14,9 @@ from ...core.checks import check_examination, check_horizon, check_number
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints
 from ..agent import Seed
+from ..common.kl_bounds import log_likelihood
+from ..common.ranking import rank_by_index, show_at
 from ..compiled_agent import CompiledAgent, rates
-from ..shared_kernels import log_likelihood, rank_by_index, show_at
 
 
 class ExaminationAgent(CompiledAgent):

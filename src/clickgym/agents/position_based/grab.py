@@ -14,8 +14,8 @@ from ...core.checks import check_count, check_horizon
 from ...core.kernels import entry, kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
-from ..leaders import LeaderAgent, find_leader, level_of
-from ..shared_kernels import rank_by_index, shuffle_front
+from ..common.leader_agent import LeaderAgent, find_leader, level_of
+from ..common.ranking import rank_by_index, shuffle_front
 from .assignment import assign
 from .grab_shortcuts import index, is_only_leader, note_change
 
@@ -28,7 +28,7 @@ class State(NamedTuple):
     mean: Annotated[Floats, "L K"]  # ρ̂; 0 if never shown
     leader: Annotated[Ints, "K", -1]  # a, the item at each position
     place_of: Annotated[Ints, "L", -1]  # the position of each item in the leader, or -1
-    # How often each leader was chosen: see `leaders.py`.
+    # How often each leader was chosen: see `leader_agent.py`.
     leaders: Annotated[NDArray[np.int32], "C K"]
     counts: Annotated[Ints, "C"]
     n_leaders: Annotated[Ints, "1"]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.kernels import kernel
-from ..shared_kernels import kl_upper_near, log_likelihood
+from ..common.kl_bounds import kl_upper_near, log_likelihood
 from .assignment import ROUNDING, margin
 
 NOTHING, ENTROPY, INDEX = 0, 1, 2

@@ -15,8 +15,8 @@ from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ...core.sums import weighted_sums
 from ..agent import Seed
+from ..common.ranking import rank_by_draw, show_at
 from ..compiled_agent import CompiledAgent
-from ..shared_kernels import rank_by_draw, show_at
 
 # the standard deviation from which a step is drawn by rejection sampling from the uniform
 # distribution

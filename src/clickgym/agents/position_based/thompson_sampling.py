@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.kernels import entry, kernel
 from ...core.state import Flags, Floats, Ints
 from ..agent import Seed
-from ..shared_kernels import rank_by_draw, show_at
+from ..common.ranking import rank_by_draw, show_at
 from .attraction_posterior import build_hat, draw_posterior
 from .confidence_bounds import ExaminationAgent
 

@@ -14,8 +14,9 @@ from ...core.checks import check_horizon
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints
 from ..agent import Seed
+from ..common.kl_bounds import kl_lower, kl_upper
+from ..common.ranking import shuffle_front, sort_stably
 from ..compiled_agent import CompiledAgent, rates
-from ..shared_kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
 class State(NamedTuple):

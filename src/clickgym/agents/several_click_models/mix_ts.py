@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from ...core.kernels import entry, kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
+from ..common.ranking import rank_by_draw
 from ..compiled_agent import CompiledAgent
-from ..shared_kernels import rank_by_draw
 
 MODELS = ("PBM", "UBM", "DBN", "DCM")
 PBM, UBM, DBN, DCM = range(4)  # in the last two models, users scan from the top

@@ -15,9 +15,9 @@ from ...core.checks import check_horizon, check_number
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints
 from ..agent import Seed
+from ..common.cascade_agent import LAST_CLICK
+from ..common.kl_ucb_kernels import C, KLUCBState, learn_klucb, rank_klucb
 from ..compiled_agent import CompiledAgent, rates
-from ..kl_ucb_kernels import C, KLUCBState, learn_klucb, rank_klucb
-from ..shared_kernels import LAST_CLICK
 
 # ----------------------------------------------------------------------------------- shared kernels
 

@@ -12,8 +12,9 @@ from ...core.checks import check_horizon, check_number
 from ...core.kernels import kernel
 from ...core.state import Flags, Ints
 from ..agent import Seed
+from ..common.ranking import show, shuffle_front
 from ..compiled_agent import CompiledAgent
-from ..shared_kernels import show, shuffle_front, topological_layers
+from .topological_layers import topological_layers
 
 # The paper's constant c. The printed value 3.43 is a misprint for 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))

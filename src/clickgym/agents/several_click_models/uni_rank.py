@@ -14,8 +14,10 @@ from ...core.checks import check_horizon
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints
 from ..agent import Seed
-from ..leaders import LeaderAgent, find_leader, level_of
-from ..shared_kernels import kl_upper, show, shuffle_front, topological_layers
+from ..common.kl_bounds import kl_upper
+from ..common.leader_agent import LeaderAgent, find_leader, level_of
+from ..common.ranking import show, shuffle_front
+from .topological_layers import topological_layers
 from .uni_rank_relation import log_log_t, may_have_changed, note_comparison
 
 TIE = 1e-10  # indices that differ by less than this count as equal
@@ -43,7 +45,7 @@ class State(NamedTuple):
     shown_part: Annotated[Ints, "L"]  # the shown part of each item; -1 below the list
     shown_order: Annotated[Ints, "L", range]
     shown_start: Annotated[Ints, "K+1"]
-    # How often each leader partition was chosen: see `leaders.py`.
+    # How often each leader partition was chosen: see `leader_agent.py`.
     leaders: Annotated[NDArray[np.int32], "C L"]
     counts: Annotated[Ints, "C"]
     n_leaders: Annotated[Ints, "1"]

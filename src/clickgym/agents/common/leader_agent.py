@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core.checks import check_count
-from ..core.kernels import kernel
-from .compiled_agent import CompiledAgent
-from .shared_kernels import exploration
+from ...core.checks import check_count
+from ...core.kernels import kernel
+from ..compiled_agent import CompiledAgent
+from .kl_bounds import exploration
 
 FEW = 64
 

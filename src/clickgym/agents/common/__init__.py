@@ -1,0 +1,1 @@
+"""What several families of agents share: base classes and kernels."""
