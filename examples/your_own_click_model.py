@@ -57,7 +57,7 @@ class TiringModel(ClickModel):
         self.parameters = Parameters(np.array(attraction, float), float(patience))
         self.n_positions = n_positions
 
-    def _places(self, reward, cutoff):
+    def best_ranks(self, reward, cutoff):
         return np.arange(cutoff)  # positions in this order get the best items
 
     def position_weights(self):  # how often users look at each position, whatever the list

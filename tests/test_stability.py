@@ -11,12 +11,14 @@ from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym import Results
 from clickgym.agents import AGENTS, FrozenPolicy
+from clickgym.logs import ClickLog, CMEstimator
 from clickgym.runner.store import Config, versions
 from tests.helpers.public_api import public_api
 
@@ -127,6 +129,15 @@ def test_folders_of_a_version_with_other_results_are_not_continued(folder, tmp_p
     sweep(tmp_path / "other", 2, seed=1)
     with pytest.raises(ValueError, match="gives other results than"):
         Results([folder, tmp_path / "other"])
+
+
+def test_methods_of_classes_written_for_version_9_are_called():
+    class HalfClicked(CMEstimator):
+        def _conditional(self, pairs, clicks):
+            return np.full(pairs.shape, 0.5)
+
+    log = ClickLog([[0, 1]] * 2, [[1, 0], [0, 1]], [0] * 2, ("a", "b"), ("q",))
+    assert HalfClicked().fit(log).log_likelihood(log) == pytest.approx(2 * [np.log(0.25)])
 
 
 @pytest.mark.uncompiled

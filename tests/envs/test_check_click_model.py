@@ -91,6 +91,7 @@ class ExpectsAnyClickLess(PositionBasedModel):
 class WorstFirst(PositionBasedModel):
     """A click model whose `optimal_ranking` is the worst list."""
 
+    # the name of `best_ranks` in clickgym 9.0
     def _places(self, reward, cutoff):
         return np.arange(self.n_items)[-cutoff:]
 

@@ -56,7 +56,7 @@ def check_click_model(model: type[ClickModel]) -> None:
         >>> import clickgym
         >>> clickgym.check_click_model(clickgym.envs.CascadeModel)
         >>> class Forgetful(clickgym.envs.CascadeModel):
-        ...     def _places(self, reward, cutoff):
+        ...     def best_ranks(self, reward, cutoff):
         ...         return np.arange(self.n_items)[-cutoff:]
         >>> clickgym.check_click_model(Forgetful)  # doctest: +ELLIPSIS
         Traceback (most recent call last):

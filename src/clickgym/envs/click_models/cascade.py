@@ -105,5 +105,5 @@ class CascadeModel(ClickModel):
         """
         return np.tile(np.arange(self.n_positions) == 0, (self.n_positions, 1)).astype(np.float64)
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         return np.arange(cutoff)

@@ -162,7 +162,7 @@ class ClickChainModel(ClickModel):
         )
         self.n_positions = check_positions(n_positions, self.n_items)
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # For any_click, only users without a click matter, who continue with (1 - α) τ1. Sorting by
         # attraction is optimal, because α/(1 - (1 - α) τ1), by which items are ordered, grows with
         # α. So does the value of an item at any position, α + (1 - α) τ1 V, because V is at most 1.

@@ -75,7 +75,7 @@ class ClickModel(UserModel, abstract=True):
 
     To add a click model, write a subclass in one file, with a docstring and the three kernels that
     the docstring of `clickgym.envs.click_models.click_model` describes. If a theorem gives the best
-    list, also write the method `_places`. Environment ids (see `clickgym.register_click_model`),
+    list, also write the method `best_ranks`. Environment ids (see `clickgym.register_click_model`),
     instance files, documentation and tests are derived from the class. `clickgym.check_click_model`
     checks that the class is complete and consistent.
 
@@ -345,6 +345,15 @@ class ClickModel(UserModel, abstract=True):
             return self.examination_probabilities(production[: self.n_positions])
         return weights
 
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        """Return the ranks of the items at the first ``cutoff`` positions of a best list; None if
+        no theorem gives the best list.
+
+        Rank 0 is the item with the highest attraction; in a click model without attraction, ranks
+        are ids.
+        """
+        return None
+
     # ---------------------------------------------------------------------------- private methods
 
     def _expectation(self, ranking: NDArray[np.int64], reward: int, cutoff: int) -> float:
@@ -371,13 +380,8 @@ class ClickModel(UserModel, abstract=True):
         return np.concatenate([head, order[~np.isin(order, head)]])[: self.n_positions]
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        """Return the ranks of the items at the first ``cutoff`` positions of a best list; None if
-        no theorem gives the best list.
-
-        Rank 0 is the item with the highest attraction; in a click model without attraction, ranks
-        are ids.
-        """
-        return None
+        """Return the `best_ranks`. A subclass written for clickgym 9.0 overrides this method."""
+        return self.best_ranks(reward, cutoff)
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         """Return upper bounds on each position's examination probability in any list, ``(K,)``. The

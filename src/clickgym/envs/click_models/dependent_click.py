@@ -136,7 +136,7 @@ class DependentClickModel(ClickModel):
             return argsort_descending(self.termination)
         return super().knowledge(source, production)
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # For clicks, no sorting rule is optimal, because an attractive item at a position with a
         # high v ends sessions early. For any_click, the top items are optimal in any order. For
         # satisfaction, the reward grows with Σ -log(1 - v α), which is supermodular in v and α.

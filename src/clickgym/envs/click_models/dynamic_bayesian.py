@@ -186,6 +186,6 @@ class DynamicBayesianModel(ClickModel):
                 weight = further / unclicked if unclicked > 0 else 0.0
         return weights
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # For any_click, exchanging two neighbours shows that sorting by attraction is optimal.
         return np.arange(cutoff) if reward == ANY_CLICK else None

@@ -180,7 +180,7 @@ class MixtureModel(CompositeModel, ClickModel):
     def _with_models(self, models: list[ClickModel]) -> Self:
         return type(self)(models, self.parameters.weights)
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         examination = self.position_weights()
         same_law = all(type(model) is PositionBasedModel for model in self.models)
         if reward != CLICKS or not same_law or examination is None:

@@ -123,7 +123,7 @@ class PositionBasedModel(ClickModel):
         """
         return np.tril(np.tile(self.examination[:, None], self.n_positions))
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         # The rearrangement inequality proves this for clicks, Σ χα. For any_click, the reward grows
         # with Σ -log(1 - χα), which is supermodular in χ and α.
         return match(self.parameters.examination[:cutoff])

@@ -146,7 +146,7 @@ class TrustBiasModel(ClickModel):
         """
         return self.examination
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         _, χ, relevant, irrelevant = self.parameters
         weights = χ * (relevant - irrelevant)
         if reward != CLICKS:

@@ -140,7 +140,7 @@ class UserBrowsingModel(ClickModel):
         """Return the examination probabilities by position and last click, ``(K, K)``."""
         return self.examination
 
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+    def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # For clicks, no sorting rule is optimal, because a click changes the examination below it.
         return None if reward == CLICKS else match(self.examination[:cutoff, 0])
 

@@ -41,7 +41,7 @@ class _BrowsingEstimator(EMEstimator):
     after_click: bool
     examination_: Floats
 
-    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+    def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
         counts = count_by_context(pairs, clicks, len(self._codes), self.after_click)
         n_contexts = self.n_positions_ ** (2 if self.after_click else 1)
         trials = np.bincount(counts.context, counts.clicked + counts.skipped, n_contexts)
@@ -73,11 +73,11 @@ class _BrowsingEstimator(EMEstimator):
         """
         return γ
 
-    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+    def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:
         law = self.after_click, self.attraction_, self.examination_.ravel()
         return fill_by(browsing_conditional, pairs.shape, pairs, clicks, *law)
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
+    def model_of_pairs(self, pairs: Indices) -> ClickModel:
         model: Callable[..., ClickModel] = self.model_class
         return model(self.attraction_[pairs], self.examination_)
 

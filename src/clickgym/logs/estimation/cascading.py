@@ -228,7 +228,7 @@ class CMEstimator(Estimator):
 
     model_class = CascadeModel
 
-    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+    def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
         n_positions, size = pairs.shape[1], len(self._codes) + 1
         first = np.where(clicks.any(axis=1), clicks.argmax(axis=1), n_positions)[:, None]
         positions = np.arange(n_positions)
@@ -237,11 +237,11 @@ class CMEstimator(Estimator):
         self.prior_ = self.prior or fit_prior(clicked[:-1], (examined - clicked)[:-1])
         self.attraction_ = smooth(clicked, examined, self.prior_)
 
-    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+    def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:
         leaves = np.zeros(self.n_positions_)
         return clicks_given_above(pairs, clicks, self.attraction_, leaves, False, 1.0)
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
+    def model_of_pairs(self, pairs: Indices) -> ClickModel:
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
 
 
@@ -279,15 +279,15 @@ class DCMEstimator(ScanningEstimator):
 
     model_class = DependentClickModel
 
-    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+    def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
         self.attraction_, leaving = self._em(pairs, clicks, of_pairs=False)
         self.termination_ = np.append(leaving[:-1], leaving[-2:][0])
 
-    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+    def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:
         after_click = 1.0 - self.termination_
         return clicks_given_above(pairs, clicks, self.attraction_, after_click, False, 1.0)
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
+    def model_of_pairs(self, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
 
 
@@ -317,16 +317,16 @@ class DBNEstimator(ScanningEstimator):
     satisfaction_: Floats
     perseverance_: float
 
-    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+    def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
         self.attraction_, self.satisfaction_, g = self._em(pairs, clicks, of_pairs=True)
         self.perseverance_ = float(g[0])
 
-    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+    def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:
         g = self.perseverance_
         after_click = g * (1.0 - self.satisfaction_)
         return clicks_given_above(pairs, clicks, self.attraction_, after_click, True, g)
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
+    def model_of_pairs(self, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(
             self.attraction_[pairs],
             self.satisfaction_[pairs],

@@ -58,7 +58,7 @@ class CCMEstimator(EMEstimator):
     continue_after_click_: float
     continue_after_relevant_: float
 
-    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+    def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
         leaves_out = self.prior is None
         last, n_pairs = last_clicks(clicks), len(self._codes) + 1
         counts = count_constants(pairs, clicks, last, n_pairs, by_pair=True)
@@ -102,12 +102,12 @@ class CCMEstimator(EMEstimator):
             τ.tolist()
         )
 
-    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+    def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:
         α, after_click = self.attraction_, self.continue_after_click_
         below_click = (1.0 - α) * after_click + α * self.continue_after_relevant_
         return clicks_given_above(pairs, clicks, α, below_click, True, self.continue_after_skip_)
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
+    def model_of_pairs(self, pairs: Indices) -> ClickModel:
         return ClickChainModel(
             self.attraction_[pairs],
             self.continue_after_skip_,

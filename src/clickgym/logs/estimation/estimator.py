@@ -4,7 +4,6 @@ scores.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -44,7 +43,7 @@ def check_models_to_fit(names: Sequence[str]) -> None:
         check_choice("model", name, MODEL_ESTIMATORS)
 
 
-class Estimator(ABC):
+class Estimator:
     """Base class of the estimators of click models, in the style of scikit-learn: `fit` sets
     attributes that end with ``_``.
 
@@ -175,15 +174,30 @@ class Estimator(ABC):
                 raise KeyError((query, item))
         return self._click_model(pairs)
 
-    @abstractmethod
-    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+    def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
         """Estimate the parameters from ``(N, K)`` indices of pairs, which are -1 below the end of a
         list, and from ``(N, K)`` clicks. The sessions are sorted by query.
         """
+        raise NotImplementedError
 
-    @abstractmethod
-    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+    def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:
         """Return the probability of a click at each position given the clicks above, ``(N, K)``."""
+        raise NotImplementedError
+
+    def model_of_pairs(self, pairs: Indices) -> ClickModel:
+        """Return the click model whose items are the given pairs of a query."""
+        raise NotImplementedError
+
+    # A subclass written for clickgym 9.0 overrides these three methods instead of those above.
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self.fit_pairs(pairs, clicks)
+
+    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+        return self.conditional_probabilities(pairs, clicks)
+
+    def _click_model(self, pairs: Indices) -> ClickModel:
+        return self.model_of_pairs(pairs)
 
     def _marginals(self, pairs: Indices) -> Floats:
         """Return the marginal probability of a click at each position, ``(N, K)``. Values below the
@@ -195,10 +209,6 @@ class Estimator(ABC):
         result, scratch = np.zeros(pairs.shape), np.empty((2, pairs.shape[1] + 1))
         entry(marginals_of_lists(model.marginals_kernel))(model.parameters, pairs, scratch, result)
         return result
-
-    @abstractmethod
-    def _click_model(self, pairs: Indices) -> ClickModel:
-        """Return the click model whose items are the given pairs of a query."""
 
     def _find(self, codes: NDArray[np.int64]) -> Indices:
         """Look up pairs, given by their codes, among the fitted pairs, and return their indices; P
