@@ -19,7 +19,7 @@ import clickgym
 from clickgym import Results
 from clickgym.agents import AGENTS, FrozenPolicy
 from clickgym.logs import ClickLog, CMEstimator
-from clickgym.runner.store import Config, versions
+from clickgym.runner.results_folder import Config, versions
 from tests.helpers.public_api import public_api
 
 API = Path(__file__).parent / "data" / "api_9.json"
@@ -81,7 +81,7 @@ def folder(tmp_path, monkeypatch):
     config.write_text(json.dumps(content), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(
-        "clickgym.runner.store.version",
+        "clickgym.runner.results_folder.version",
         lambda name: "9.1.0" if name == "clickgym" else version(name),
     )
     return tmp_path / "results"
@@ -123,7 +123,7 @@ def test_code_in_folders_of_version_9_is_compared(folder, tmp_path):
 
 @pytest.mark.uncompiled
 def test_folders_of_a_version_with_other_results_are_not_continued(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("clickgym.runner.plan.Config", partial(Config, results=2))
+    monkeypatch.setattr("clickgym.runner.sweep_plan.Config", partial(Config, results=2))
     with pytest.raises(ValueError, match=r"clickgym 9\.0\.0 gives other results than 9\.1\.0"):
         sweep(folder, 2)
     sweep(tmp_path / "other", 2, seed=1)

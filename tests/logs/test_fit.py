@@ -13,7 +13,7 @@ import clickgym
 from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.logs import ClickLog, PBMEstimator, check_models, fit_models, read_log, write_tidy
 from clickgym.logs.fitting import positions_apart
-from clickgym.runner.meaning import meaning_of
+from clickgym.runner.fingerprint import fingerprint_of
 
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
 
@@ -170,12 +170,12 @@ def test_users_say_where_they_come_from(log_file, tmp_path, printed):
     shown = printed(["show", str(two)])
     for words in ("from the click log a.csv and 1 more", "item doc_id", "seed: 1", "CM None"):
         assert words in shown
-    files = [{**meaning_of(str(path), str(path)).digests} for path in (one, two)]
+    files = [{**fingerprint_of(str(path), str(path)).digests} for path in (one, two)]
     assert [*files[0].values()] == [*files[1].values()]
     changed = json.loads(two.read_text(encoding="utf-8"))
     changed["models"][0]["attraction"][0] /= 2
     two.write_text(json.dumps(changed), encoding="utf-8")
-    assert meaning_of(str(two), str(two)).digests != files[1]
+    assert fingerprint_of(str(two), str(two)).digests != files[1]
     frame_notes = fit_models(read_log(frame, columns={"item": "doc_id"}), ["CM"], test_share=0)
     assert "files" not in frame_notes.instances["often"].estimation
 

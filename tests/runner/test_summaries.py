@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 
 import clickgym
 from clickgym.core.statistics import half_width
-from clickgym.measure.result import FACTS, HOW_PLAYED, TOTALS
+from clickgym.measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
 from clickgym.runner.reports.table import format_table, regret_of_row
 from clickgym.runner.summaries import by_window
 
@@ -30,7 +30,7 @@ def frame_of(regrets, **facts):
         for agent, values in regrets.items()
         for run, r in enumerate(values)
     ]
-    return polars.DataFrame(rows, {**FACTS, **TOTALS, **HOW_PLAYED}, strict=False)
+    return polars.DataFrame(rows, {**RUN_COLUMNS, **TOTALS, **HOW_PLAYED}, strict=False)
 
 
 def interval(values):
@@ -60,7 +60,7 @@ def drawn():
         for row in rows:
             row.setdefault("regret", float(rng.normal(10 + shift, 2)))
     rows = [{**ABOUT, **row} for row in rows]
-    return polars.DataFrame(rows, {**FACTS, **TOTALS, **HOW_PLAYED})
+    return polars.DataFrame(rows, {**RUN_COLUMNS, **TOTALS, **HOW_PLAYED})
 
 
 def grouped(rows, key):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
+from ..runner.fingerprint import fingerprint_of
 from ..runner.make import (
     AgentLike,
     make_resolved_agent,
@@ -28,7 +29,6 @@ from ..runner.make import (
     resolve_agent,
     warn_of_shared_arguments,
 )
-from ..runner.meaning import meaning_of
 from ..runner.play.play_run import engine_of, run
 from ..runner.workers import print_resumed, resumable, run_in_parallel
 from .result_files import read_results, write_results
@@ -125,7 +125,7 @@ def play_tasks(
         (play_task, agent, task, runs, seed, file) for task, file in zip(tasks, files, strict=True)
     ]
     is_compiled = isinstance(resolved[0], type) and issubclass(resolved[0], CompiledAgent)
-    own_files = meaning_of(agent, resolved).files
+    own_files = fingerprint_of(agent, resolved).files
     tables: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(tables)} of {len(tasks)} tasks"):
         prefer = "threads" if is_compiled else "processes"

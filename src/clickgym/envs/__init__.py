@@ -89,4 +89,5 @@ __all__ = [
     "with_products",
 ]
 
-sys.modules[f"{__name__}.cascade"] = cascade  # its name before 9.1, which was in an example
+# The example of `register_click_model` in 9.0 was "clickgym.envs.cascade:CascadeModel".
+sys.modules[f"{__name__}.cascade"] = cascade

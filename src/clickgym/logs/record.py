@@ -11,8 +11,8 @@ import numpy as np
 
 from ..agents import Agent
 from ..core.checks import AN_ENV, check_count, check_kind
-from ..envs.facts import sizes_of
-from ..measure.sessions import Measure
+from ..envs.env_properties import sizes_of
+from ..measure.sessions import SessionReader
 from ..runner.play.play_run import run
 from .log import ClickLog
 
@@ -80,11 +80,11 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.items = np.empty((sessions, n_positions), np.int32)
         self.clicks = np.empty((sessions, n_positions), np.int8)
-        self.session, self._measure = 0, Measure(env)
+        self.session, self._read_session = 0, SessionReader(env)
 
     def step(self, action: Any) -> Any:
         result = observation, reward, _, _, info = self.env.step(action)
-        clicks, *_ = self._measure(observation, reward, info)
+        clicks, *_ = self._read_session(observation, reward, info)
         self.items[self.session], self.clicks[self.session] = action, clicks
         self.session += 1
         return result

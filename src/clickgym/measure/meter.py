@@ -1,5 +1,5 @@
-"""Cumulative regret, reward and clicks, stored by `Meter` at the checkpoints of a run and by
-`Record` after each session of your own loop.
+"""Cumulative regret, reward and clicks: `CheckpointMeter` stores them at the checkpoints of a run,
+and `SessionMeter` after each session of your own loop.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
     return np.unique(np.append(steps, horizon))
 
 
-class Meter:
+class CheckpointMeter:
     """Running totals over the sessions of a run, with their values at checkpoints.
 
     Args:
@@ -109,7 +109,7 @@ class Meter:
         return self.at_checkpoints[: self._reached, N_TOTALS:]
 
 
-class Record:
+class SessionMeter:
     """Regret, reward and clicks of your own loop, stored for every session.
 
     Attributes:

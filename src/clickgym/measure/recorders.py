@@ -27,15 +27,15 @@ from ..core.checks import AN_ENV, check_count, check_horizon, check_kind
 from ..core.errors import Fault, SessionError
 from ..core.kernels import clock
 from ..envs.base_env import name_of
-from ..envs.facts import label_of, query_of, user_model_of
+from ..envs.env_properties import label_of, query_of, user_model_of
 from ..envs.vector_env import ClickVectorEnv
 from ..envs.wrappers.item_by_item import Choices
-from .meter import Record, checkpoint_steps
+from .meter import SessionMeter, checkpoint_steps
 from .result import NO_SESSION, OWN_LOOP, Result
-from .sessions import Measure, checked_stream, measure_stream, measures_of, own_sessions
+from .sessions import SessionReader, checked_stream, measure_stream, own_sessions, session_readers
 
 
-class _Recorded:
+class _Recorder:
     """Base class of `RecordRegret` and `RecordVectorRegret`, which stores their measurements and
     returns these as a `Result`.
     """
@@ -57,7 +57,7 @@ class _Recorded:
     """
 
     def _begin(self, stream: Any) -> None:
-        self.meter, self._stream = Record(), stream
+        self.meter, self._stream = SessionMeter(), stream
         base_env = self.env.unwrapped
         streams = base_env.envs if isinstance(base_env, SyncVectorEnv) else [base_env]
         self._simulators = [e.unwrapped for e in streams if hasattr(e.unwrapped, "n_simulated")]
@@ -140,7 +140,7 @@ class _Recorded:
         )
 
 
-class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
+class RecordRegret(_Recorder, gym.Wrapper, RecordConstructorArgs):
     """Wrapper that measures the regret, reward and clicks of your own loop around ``env.step``.
 
     `result` returns the same kind of object as `clickgym.run`, so `clickgym.Results` can show your
@@ -186,7 +186,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         if isinstance(env.action_space, Choices):
             raise TypeError(_NO_SESSIONS)
-        self._measure, self._has_warned = Measure(env), False
+        self._read_session, self._has_warned = SessionReader(env), False
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
         self._begin(env)
@@ -195,7 +195,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         query = query_of(self)
         observation, reward, terminated, truncated, info = self.env.step(action)
         try:
-            clicks, measured_reward, regret = self._measure(observation, reward, info)
+            clicks, measured_reward, regret = self._read_session(observation, reward, info)
         except Fault as fault:
             session = self.meter.step + 1
             raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
@@ -212,7 +212,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         return observation, reward, terminated, truncated, info
 
 
-class RecordVectorRegret(_Recorded, VectorWrapper):
+class RecordVectorRegret(_Recorder, VectorWrapper):
     """Wrapper that measures the sessions of all streams of a vector environment together, as one
     run.
 
@@ -260,7 +260,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             raise TypeError(_NO_SESSIONS)
         stream = checked_stream("RecordVectorRegret measures", env)
         _warn_of_short_episodes(stream)
-        self._measures = measures_of(env)
+        self._readers = session_readers(env)
         layers = (*_layers(env), *_layers(stream))
         self._changes = [type(x).__name__ for x in layers if isinstance(x, CHANGE_REWARDS)]
         super().__init__(env)
@@ -301,7 +301,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     def _add(self, b: int, outcome: tuple[Any, ...]) -> None:
         """Measure the session on stream ``b``, given what ``step`` returned."""
         try:
-            clicks, reward, regret, _ = measure_stream(self._measures, outcome, b)
+            clicks, reward, regret, _ = measure_stream(self._readers, outcome, b)
             if self._changes and math.isnan(regret):
                 raise Fault(
                     f"{self._changes[0]} changes the rewards, and info has no regret, so nothing "

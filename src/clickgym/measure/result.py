@@ -23,7 +23,7 @@ NO_SESSION = (
 )
 """The reason why a loop on a vector environment may have fewer sessions than it has steps."""
 
-FACTS = {
+RUN_COLUMNS = {
     "env": str,
     "instance": str,
     "query": int,
@@ -145,14 +145,14 @@ def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataF
         for name in ("seed", "last_seed"):
             if (record[name] or 0) >= 2**63:  # too large for the column's 64-bit integers
                 record[name] = None
-    facts = [[record[name] for name in (*FACTS, *HOW_PLAYED)] for record in records]
+    facts = [[record[name] for name in (*RUN_COLUMNS, *HOW_PLAYED)] for record in records]
     totals = [
         [result.regret, result.reward, result.clicks, *result.metrics.values()]
         for *_, result in runs
     ]
     values_at_checkpoints = np.array(totals, np.float64).swapaxes(0, 1)
     steps, metrics = runs[0][-1].steps, [*runs[0][-1].metrics]
-    facts_table = polars.DataFrame(facts, {**FACTS, **HOW_PLAYED}, orient="row")
+    facts_table = polars.DataFrame(facts, {**RUN_COLUMNS, **HOW_PLAYED}, orient="row")
     columns = zip(["regret", "reward", "clicks", *metrics], values_at_checkpoints, strict=True)
     return (
         facts_table[np.repeat(np.arange(len(runs)), len(steps))]
@@ -162,5 +162,5 @@ def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataF
             polars.col("regret", "reward", *metrics).fill_nan(None),
             polars.col("clicks").cast(polars.Int64),
         )
-        .select(*FACTS, *TOTALS, *metrics, *HOW_PLAYED)
+        .select(*RUN_COLUMNS, *TOTALS, *metrics, *HOW_PLAYED)
     )

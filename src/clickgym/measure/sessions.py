@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..core.checks import short_repr
 from ..core.errors import Fault
 from ..envs.base_env import name_of
-from ..envs.facts import (
+from ..envs.env_properties import (
     changing_users_of,
     check_shows_clicks,
     click_env_of,
@@ -95,7 +95,7 @@ def regret_of(info: Mapping[str, Any]) -> float:
     return as_finite("optimal_reward", optimum) - as_finite("expected_reward", expected)
 
 
-class Measure:
+class SessionReader:
     """Callable that extracts the clicks, the reward and the regret of a session from the values
     that ``step`` returns.
 
@@ -144,18 +144,18 @@ class Measure:
         return self.click_env.last_session()[1], reward, regret
 
 
-def measures_of(envs: VectorEnv) -> list[Measure]:
-    """Return a `Measure` for each stream of a vector environment. Clicks that an observation no
-    longer shows, and rewards that a wrapper changed, are noticed only in a ``SyncVectorEnv``, whose
-    environments can be asked.
+def session_readers(envs: VectorEnv) -> list[SessionReader]:
+    """Return a `SessionReader` for each stream of a vector environment. Clicks that an observation
+    no longer shows, and rewards that a wrapper changed, are noticed only in a ``SyncVectorEnv``,
+    whose environments can be asked.
 
     Raises:
         ValueError: the observations of the streams are not clicks.
     """
     base_env, space = envs.unwrapped, envs.single_observation_space
     if isinstance(base_env, SyncVectorEnv) and click_env_of(base_env.envs[0]) is not None:
-        return [Measure(env, space, "reward") for env in base_env.envs]
-    return [Measure(envs)] * envs.num_envs
+        return [SessionReader(env, space, "reward") for env in base_env.envs]
+    return [SessionReader(envs)] * envs.num_envs
 
 
 def of_stream(observations: Any, b: int) -> Any:
@@ -170,7 +170,7 @@ OF_SESSION = ("ranking", "expected_reward", "regret", "optimal_reward")
 
 
 def measure_stream(
-    measures: Sequence[Measure], outcome: tuple[Any, ...], b: int
+    readers: Sequence[SessionReader], outcome: tuple[Any, ...], b: int
 ) -> tuple[NDArray[np.int8], float, float, dict[str, Any]]:
     """Return the clicks, the reward, the regret and the info of the session on stream ``b``.
 
@@ -179,7 +179,7 @@ def measure_stream(
     step shows no list on the streams whose episode ended in the step before.
 
     Args:
-        measures: the result of `measures_of`.
+        readers: the result of `session_readers`.
         outcome: what ``step`` of the vector environment returned.
         b: the stream.
 
@@ -203,7 +203,7 @@ def measure_stream(
         for name in OF_SESSION
         if name in infos and (f"_{name}" not in infos or infos[f"_{name}"][b])
     }
-    return *measures[b](observation, rewards[b], info), info
+    return *readers[b](observation, rewards[b], info), info
 
 
 def own_sessions(observations: Any, infos: dict[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:

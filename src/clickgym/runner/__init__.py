@@ -3,10 +3,10 @@
 `sweep.sweep` uses these modules in turn:
 
 - ``make`` parses specs and labels, and creates the environments and agents that they name.
-- ``plan`` says what the sweep is to play, and tries every agent in every environment.
-- ``store`` saves the configuration of a sweep and its finished runs in a folder; ``meaning``
+- ``sweep_plan`` says what the sweep is to play, and tries every agent in every environment.
+- ``results_folder`` saves the configuration of a sweep and its finished runs; ``fingerprint``
   records what each label stands for, so that two sweeps can be compared.
-- ``jobs`` plays the runs that the folder lacks, in parallel (``workers``).
+- ``sweep_jobs`` plays the runs that the folder lacks, in parallel (``workers``).
 - ``play`` plays one run. ``play.play_run``, which contains `clickgym.run`, chooses one of the loops
   in ``play.compiled_loop`` and ``play.python_loop``. ``play.run_inputs`` defines the argument of
   every loop, ``metrics`` additional metrics, and ``run_errors`` errors that say whether the agent

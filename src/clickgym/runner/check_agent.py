@@ -25,7 +25,7 @@ from ..envs import (
     PositionBasedModel,
     load_instance,
 )
-from ..envs.facts import clicks_of
+from ..envs.env_properties import clicks_of
 from .make import (
     AgentLike,
     accepts,

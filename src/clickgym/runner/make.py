@@ -31,7 +31,7 @@ from ..core.modules import module_of, object_of
 from ..core.specs import format_spec, parse_spec
 from ..envs import ENVIRONMENTS, ClickEnv, UserModel
 from ..envs.base_env import name_of
-from ..envs.facts import sizes_of
+from ..envs.env_properties import sizes_of
 from ..envs.instances.instance import shipped_instances
 from .run_errors import AgentError
 

@@ -29,15 +29,15 @@ from ..core.kernels import clock, entry, kernel
 from ..core.modules import object_of
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
-from ..envs.facts import user_model_of
-from ..measure.meter import N_TOTALS, Meter
-from ..measure.result import FACTS, HOW_PLAYED, TOTALS
+from ..envs.env_properties import user_model_of
+from ..measure.meter import N_TOTALS, CheckpointMeter
+from ..measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
 from .make import split_label
 from .run_errors import agent_error
 
 Env = ClickEnv | ClickVectorEnv
 
-COLUMNS = {*FACTS, *TOTALS, *HOW_PLAYED, "unit", "over"}
+COLUMNS = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}
 """The columns of results and of summaries. No metric may have the name of one of them."""
 
 
@@ -396,7 +396,7 @@ class Metrics:
         self._state: Any = None
         self._contexts: list[tuple[Any, ...]] = []
 
-    def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
+    def columns(self, meter: CheckpointMeter) -> dict[str, NDArray[np.float64]]:
         """Return the values of each metric at the checkpoints, by the metric's name."""
         columns = dict(zip(self.summed, meter.metrics.T, strict=True))
         columns |= {name: np.array(values) for name, values in self.held_out.items()}
@@ -428,7 +428,7 @@ class Metrics:
                 )
                 raise UnsuitedError(type(agent).__name__, reason) from None
 
-    def measure_held_out(self, agent: Any, env: Any, meter: Meter) -> None:
+    def measure_held_out(self, agent: Any, env: Any, meter: CheckpointMeter) -> None:
         """If a new checkpoint has been reached, let the agent rank the documents of all held-out
         queries, and store the values of the held-out metrics.
 

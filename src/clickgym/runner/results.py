@@ -25,7 +25,7 @@ from ..core.checks import (
 from ..core.files import make_folder, parquet, write_whole
 from ..core.text import counted
 from ..measure.result import HOW_PLAYED, NO_SESSION, Result
-from .store import (
+from .results_folder import (
     FIGURES,
     LABEL_COLUMNS,
     ROWS,
@@ -149,9 +149,7 @@ class Results:
     def spec(self, column: LabelColumn, label: str) -> str:
         """Return the spec that a label stands for, or the label itself if its spec is unknown."""
         labels = [config.labels(column) for config in self.configs]
-        return (
-            next((meanings[label].spec for meanings in labels if label in meanings), None) or label
-        )
+        return next((known[label].spec for known in labels if label in known), None) or label
 
     @property
     def n_missing(self) -> int:
@@ -539,7 +537,7 @@ def _same_environments(
 
 
 def _check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
-    """Check that all sweeps have the same settings, and that no label has two meanings.
+    """Check that all sweeps have the same settings, and that no label stands for two things.
 
     Args:
         sources: the configuration of each sweep, with the name of its source for messages.

@@ -19,11 +19,11 @@ from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, p_value
 from ..core.text import counted
 from ..envs.instances.instance import FAMILIES
-from ..measure.result import FACTS, HOW_PLAYED, OWN_LOOP, TOTALS
+from ..measure.result import HOW_PLAYED, OWN_LOOP, RUN_COLUMNS, TOTALS
 from .metrics import is_sum
 from .play.play_run import ENGINES
 
-FIXED = (*FACTS, *TOTALS, *HOW_PLAYED)
+FIXED = (*RUN_COLUMNS, *TOTALS, *HOW_PLAYED)
 """The columns of all results. Additional metrics are inserted before `HOW_PLAYED`."""
 UNIT = ("over", "unit")
 """The columns that `with_units` adds to the rows of results: the kind of unit, and the unit."""

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from ..core.checks import check_count, check_horizon, check_path, is_integer, value_error
 from ..measure.meter import checkpoint_steps
-from .jobs import play_missing
 from .make import AgentLike, EnvLike, by_label
 from .metrics import Metrics
-from .plan import config_of, make_plans
 from .play.play_run import Engine
 from .results import Results
-from .store import FinishedRuns, open_folder, rows_of_sweep
+from .results_folder import FinishedRuns, open_folder, rows_of_sweep
+from .sweep_jobs import play_missing
+from .sweep_plan import config_of, make_plans
 from .workers import print_resumed, resumable
 
 

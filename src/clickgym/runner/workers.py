@@ -113,7 +113,7 @@ def set_values(values: Mapping[str, Any]) -> None:
     process.
 
     Args:
-        values: the values, keyed by name as in `Meaning.values`. Values that are defined in the
+        values: the values, keyed by name as in `Fingerprint.values`. Values that are defined in the
             user's script are skipped, because they are sent together with the script's classes.
     """
     for name, value in values.items():

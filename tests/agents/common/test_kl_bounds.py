@@ -1,4 +1,4 @@
-"""Tests of bounds by KL divergence, and of the confidence level of KL-UCB."""
+"""Tests of bounds by KL divergence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests of the inverse in the contextual agents: its drift, and large features. `test_edges`
-compares the lists of these agents with references in plain NumPy.
+"""Tests of the inverse in the contextual agents: its drift, and large features.
+`test_references_in_edge_cases` compares their lists with references in plain NumPy.
 """
 
 from __future__ import annotations

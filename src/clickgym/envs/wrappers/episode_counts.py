@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from ...core.checks import AN_ENV, check_kind
-from ..facts import user_model_of
+from ..env_properties import user_model_of
 
 Infos = dict[str, Any]
 

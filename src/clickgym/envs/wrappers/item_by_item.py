@@ -15,7 +15,7 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from ...core.checks import AN_ENV, as_integers, check_kind
-from ..facts import stream_of, user_model_of
+from ..env_properties import stream_of, user_model_of
 from .actions import ListActionSpace
 
 

@@ -11,7 +11,7 @@ import typer
 from ..console import output_console, print_text
 from ..metrics import METRICS
 from ..reports.table import print_results
-from ..store import FIGURES, ROWS, SUMMARY
+from ..results_folder import FIGURES, ROWS, SUMMARY
 from ..sweep import sweep
 
 compare_option = partial(typer.Option, rich_help_panel="What to compare")

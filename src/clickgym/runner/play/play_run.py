@@ -19,7 +19,7 @@ from ...core.errors import SessionError
 from ...core.kernels import compilation_note
 from ...envs import ClickEnv
 from ...envs.base_env import name_of
-from ...envs.facts import (
+from ...envs.env_properties import (
     changing_users_of,
     click_env_of,
     label_of,
@@ -28,7 +28,7 @@ from ...envs.facts import (
     user_model_of,
 )
 from ...envs.registration import without_own_wrappers
-from ...measure.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
+from ...measure.meter import CLICKS, REGRET, REWARD, CheckpointMeter, checkpoint_steps
 from ...measure.result import Result
 from ..make import AgentLike, EnvLike, make_agent, make_env
 from ..metrics import Metrics
@@ -305,7 +305,7 @@ def play_run(
     base_env: Any = env.unwrapped
     metrics.check_env(base_env)  # before any random number is drawn, so that errors change nothing
     metrics.check_agent(agent)
-    meter = Meter(steps, len(metrics.summed))
+    meter = CheckpointMeter(steps, len(metrics.summed))
     click_env = click_env_of(env)
     n_simulated_before = click_env.n_simulated if click_env else 0
     observation = first_observation(agent, env, seed)

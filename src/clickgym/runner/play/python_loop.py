@@ -21,15 +21,15 @@ from ...core.errors import FAILURES, Fault, SessionError
 from ...core.kernels import clock
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
-from ...envs.facts import click_env_of, clicks_of, sizes_of
+from ...envs.env_properties import click_env_of, clicks_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
-from ...measure.sessions import Measure, measure_stream, measures_of, own_sessions
+from ...measure.sessions import SessionReader, measure_stream, own_sessions, session_readers
 from ..run_errors import AgentError, agent_error, check_list, environment_error
 from .run_inputs import CHUNK, Run, first_observation
 
 
 def show_list(
-    env: gym.Env, ranking: Any, measure: Measure | None
+    env: gym.Env, ranking: Any, measure: SessionReader | None
 ) -> tuple[tuple[Any, ...], NDArray[np.int8], float, float]:
     """Show a list to a user. Return what ``env.step`` returned, and the session's clicks, reward
     and regret.
@@ -37,8 +37,8 @@ def show_list(
     Args:
         env: the environment.
         ranking: the list.
-        measure: a `Measure` of the environment; None for a `ClickEnv` without wrappers of its user,
-            whose results need no check.
+        measure: a `SessionReader` of the environment; None for a `ClickEnv` without wrappers of
+            its user, whose results need no check.
 
     Raises:
         Fault: the result of ``env.step`` has another form, a click is neither 0 nor 1, a reward or
@@ -88,7 +88,7 @@ def play_python(run: Run) -> float:
     agent.leave()
     # The step limit of a registered id would make users with memory leave after 1000 sessions.
     with endless(env) as env:
-        measure = None if click_env is without_own_wrappers(env) else Measure(env)
+        measure = None if click_env is without_own_wrappers(env) else SessionReader(env)
         observation = _copy_observation(run.observation, click_env)
         while meter.step < meter.horizon:
             try:
@@ -197,7 +197,7 @@ class RecordedStreams(VectorWrapper):
     def __init__(self, run: Run) -> None:
         super().__init__(parallel_streams(run.env, run.agent.n_envs))
         self._run, self._is_compiled = run, isinstance(self.env, ClickVectorEnv)
-        self._measures = measures_of(self.env)
+        self._readers = session_readers(self.env)
         self._seed = int(run.env.unwrapped.np_random.integers(2**31))
 
     def reset(
@@ -231,7 +231,7 @@ class RecordedStreams(VectorWrapper):
         meter, metrics = self._run.meter, self._run.metrics
         for b in range(self.num_envs):
             try:
-                clicks, reward, regret, info = measure_stream(self._measures, outcome, b)
+                clicks, reward, regret, info = measure_stream(self._readers, outcome, b)
             except Fault as fault:
                 place = f"{name_of(self._run.env)}, session {meter.step + 1}"
                 raise SessionError(f"{place}: {fault}") from None

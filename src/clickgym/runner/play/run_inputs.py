@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault
-from ...measure.meter import Meter
+from ...measure.meter import CheckpointMeter
 from ..metrics import Metrics
 from ..run_errors import environment_error
 
@@ -40,7 +40,7 @@ class Run(NamedTuple):
     agent: Any
     env: gym.Env[Any, Any]
     observation: Any
-    meter: Meter
+    meter: CheckpointMeter
     metrics: Metrics
     on_chunk: OnChunk | None
 

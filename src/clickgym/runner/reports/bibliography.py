@@ -11,7 +11,7 @@ from ...core.errors import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
 from ..make import resolve_agent, resolve_env
-from ..store import LabelColumn
+from ..results_folder import LabelColumn
 
 if TYPE_CHECKING:
     from ..results import Results

@@ -17,7 +17,7 @@ from ...core.text import duration, one_line, regret_text, shorten
 from ..console import Column, print_table, print_text
 from ..make import requirements, resolve_agent
 from ..metrics import is_sum
-from ..store import LabelColumn
+from ..results_folder import LabelColumn
 from ..summaries import (
     HAS_OTHER_USERS,
     IS_OWN,

@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 from ..agents.agent import UnsuitedError
 from ..core.modules import module_of
 from ..envs import ClickEnv
-from ..envs.facts import sizes_of, user_model_of
+from ..envs.env_properties import sizes_of, user_model_of
+from .fingerprint import fingerprint_of
 from .make import (
     AgentLike,
     EnvLike,
@@ -24,10 +25,9 @@ from .make import (
     split_label,
     warn_of_shared_arguments,
 )
-from .meaning import meaning_of
 from .metrics import Metrics, is_own
 from .play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
-from .store import Cell, Config, versions
+from .results_folder import Cell, Config, versions
 
 SESSIONS_PER_CALL = 20_000
 """The approximate number of sessions that a worker plays in one call, if the runs are short and
@@ -152,7 +152,7 @@ def config_of(
     metrics: Sequence[str],
     seed: int,
 ) -> Config:
-    """Return the configuration of a sweep, with the meanings of all labels.
+    """Return the configuration of a sweep, with the fingerprints of all labels.
 
     Args:
         plans: the plans that `make_plans` returned.
@@ -173,15 +173,15 @@ def config_of(
         checkpoints=checkpoints,
         metrics=[*metrics],
         own_metrics={
-            name: meaning_of(name, module_of("metric", name))
+            name: fingerprint_of(name, module_of("metric", name))
             for _, name in map(split_label, metrics)
             if is_own(name)
         },
         seed=seed,
-        envs={label: meaning_of(env, env_of[label]) for label, env in envs.items()},
+        envs={label: fingerprint_of(env, env_of[label]) for label, env in envs.items()},
         instances={
-            label: meaning_of(instance, instance) for label, instance in instance_of.items()
+            label: fingerprint_of(instance, instance) for label, instance in instance_of.items()
         },
-        agents={label: meaning_of(agent, agent_of[label]) for label, agent in agents.items()},
+        agents={label: fingerprint_of(agent, agent_of[label]) for label, agent in agents.items()},
         cells=[plan.cell for plan in plans],
     )

@@ -1,4 +1,4 @@
-"""Facts about any Gymnasium environment or vector environment, whether it comes from clickgym or
+"""Properties of any Gymnasium environment or vector environment, whether it comes from clickgym or
 from another package: its sizes, its users, the clicks that it shows, and its label.
 """
 

@@ -30,7 +30,7 @@ from ..core.files import (
     write_whole,
 )
 from ..measure.result import Result, rows_of_runs
-from .meaning import Meaning
+from .fingerprint import Fingerprint
 
 LabelColumn = Literal["env", "instance", "agent"]
 LABEL_COLUMNS: tuple[LabelColumn, ...] = ("env", "instance", "agent")
@@ -87,11 +87,11 @@ class Config:
     checkpoints: list[int]
     metrics: list[str]
     seed: int
-    envs: dict[str, Meaning]
-    instances: dict[str, Meaning]
-    agents: dict[str, Meaning]
+    envs: dict[str, Fingerprint]
+    instances: dict[str, Fingerprint]
+    agents: dict[str, Fingerprint]
     cells: list[Cell]
-    own_metrics: dict[str, Meaning] = field(default_factory=dict)  # clickgym 9.0 had none
+    own_metrics: dict[str, Fingerprint] = field(default_factory=dict)  # clickgym 9.0 had none
     results: int = RESULTS
 
     @classmethod
@@ -111,8 +111,10 @@ class Config:
             content = {"own_metrics": {}, "results": 1, **content}
             values = {field.name: content[field.name] for field in fields(cls)}
             for name in ("envs", "instances", "agents", "own_metrics"):
-                meanings = values[name].items()
-                values[name] = {label: Meaning(**meaning) for label, meaning in meanings}
+                fingerprints = values[name].items()
+                values[name] = {
+                    label: Fingerprint(**fingerprint) for label, fingerprint in fingerprints
+                }
             values["cells"] = [
                 Cell(env, instance, agent, runs, tuple(changes))
                 for env, instance, agent, runs, changes in values["cells"]
@@ -125,23 +127,23 @@ class Config:
         """Return the configuration as a JSON object, with the number of its format."""
         return {"format": FORMAT, **asdict(self)}
 
-    def labels(self, column: LabelColumn) -> dict[str, Meaning]:
-        """Return the meanings of the environments, instances or agents, keyed by label."""
-        meanings: dict[str, Meaning] = getattr(self, f"{column}s")
-        return meanings
+    def labels(self, column: LabelColumn) -> dict[str, Fingerprint]:
+        """Return the fingerprints of the environments, instances or agents, keyed by label."""
+        fingerprints: dict[str, Fingerprint] = getattr(self, f"{column}s")
+        return fingerprints
 
-    def meanings(self) -> dict[str, Meaning]:
-        """Return the meanings of all labels and own metrics, by text such as ``"agent mine"``."""
-        columns: dict[str, dict[str, Meaning]] = {
+    def fingerprints(self) -> dict[str, Fingerprint]:
+        """Return the fingerprints of labels and own metrics, by text such as ``"agent mine"``."""
+        columns: dict[str, dict[str, Fingerprint]] = {
             "env": self.envs,
             "instance": self.instances,
             "agent": self.agents,
             "metric": self.own_metrics,
         }
         return {
-            f"{column} {label}": meaning
-            for column, meanings in columns.items()
-            for label, meaning in meanings.items()
+            f"{column} {label}": fingerprint
+            for column, fingerprints in columns.items()
+            for label, fingerprint in fingerprints.items()
         }
 
     def difference(self, other: Config) -> str | None:
@@ -153,9 +155,9 @@ class Config:
         for name in ("horizon", "checkpoints", "metrics", *packages):
             if first[name] != second[name]:
                 return f"{name} is {short_repr(first[name])}, not {short_repr(second[name])}"
-        meanings = other.meanings()
-        for name, meaning in self.meanings().items():
-            if name in meanings and (reason := meaning.difference(meanings[name])):
+        fingerprints = other.fingerprints()
+        for name, fingerprint in self.fingerprints().items():
+            if name in fingerprints and (reason := fingerprint.difference(fingerprints[name])):
                 fault = "is not the same" if name.startswith("metric ") else "needs another label"
                 return f"{name} {fault}, because {reason}"
         return None
@@ -168,8 +170,8 @@ class Config:
 
     def select(self, column: LabelColumn, labels: Iterable[str]) -> Self:
         """Return a copy of the configuration with only some labels of a column."""
-        meanings = self.labels(column)
-        subset = {label: meanings[label] for label in labels if label in meanings}
+        fingerprints = self.labels(column)
+        subset = {label: fingerprints[label] for label in labels if label in fingerprints}
         cells = [cell for cell in self.cells if getattr(cell, column) in subset]
         return replace(self, **{f"{column}s": subset}, cells=cells)  # type: ignore[arg-type]
 
@@ -180,8 +182,8 @@ class Config:
             return names.get(label, label)
 
         envs, instances, agents = (
-            {new(label): meaning for label, meaning in meanings.items()}
-            for meanings in (self.envs, self.instances, self.agents)
+            {new(label): fingerprint for label, fingerprint in fingerprints.items()}
+            for fingerprints in (self.envs, self.instances, self.agents)
         )
         cells = [
             cell._replace(env=new(cell.env), instance=new(cell.instance), agent=new(cell.agent))

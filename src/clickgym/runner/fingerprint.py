@@ -1,6 +1,6 @@
-"""The meanings of a sweep's labels: their specs, and your own code behind the specs.
+"""The fingerprints of a sweep's labels: their specs, and your own code behind the specs.
 
-By comparing these meanings, clickgym finds out whether two sweeps can be shown in one table.
+By comparing these fingerprints, clickgym finds out whether two sweeps can be shown in one table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ so it is not your own module.
 
 
 @dataclass(frozen=True)
-class Meaning:
+class Fingerprint:
     """What a label in a sweep stands for: a spec, and your own code behind the spec.
 
     Attributes:
@@ -55,8 +55,8 @@ class Meaning:
     values: dict[str, Any] = field(default_factory=dict)
     digests: dict[str, str | None] = field(default_factory=dict)
 
-    def difference(self, other: Meaning) -> str | None:
-        """Return why two meanings of a label differ, or None if the meanings are the same."""
+    def difference(self, other: Fingerprint) -> str | None:
+        """Return why two fingerprints of a label differ, or None if they are the same."""
         if self.spec is None or None in self.files.values():
             return (
                 "its code cannot be compared: it cannot be imported as module:Class, or is defined "
@@ -64,7 +64,7 @@ class Meaning:
             )
         if self.spec != other.spec:
             return f"it stands for {self.spec} in one sweep and for {other.spec} in the other"
-        if any(meaning.files and not meaning.digests for meaning in (self, other)):
+        if any(each.files and not each.digests for each in (self, other)):
             first, second = self.files | self.values, other.files | other.values
             names = first.keys() & second.keys()  # clickgym 9.0 also followed names in comments
         else:
@@ -76,7 +76,7 @@ class Meaning:
         return None
 
 
-def meaning_of(obj: Any, resolved: Any) -> Meaning:
+def fingerprint_of(obj: Any, resolved: Any) -> Fingerprint:
     """Return what an agent, environment or instance currently stands for.
 
     Args:
@@ -85,12 +85,12 @@ def meaning_of(obj: Any, resolved: Any) -> Meaning:
 
     Example:
         >>> from clickgym.agents import TopRank
-        >>> meaning_of("TopRank:delta=0.1", (TopRank, {"delta": 0.1}))
-        Meaning(spec='TopRank:delta=0.1', files={}, values={}, digests={})
+        >>> fingerprint_of("TopRank:delta=0.1", (TopRank, {"delta": 0.1}))
+        Fingerprint(spec='TopRank:delta=0.1', files={}, values={}, digests={})
     """
     maker, arguments = split(obj)
     spec = spec_of((_as_json(maker), {key: _as_json(value) for key, value in arguments.items()}))
-    meaning = Meaning(spec)
+    fingerprint = Fingerprint(spec)
     maker, arguments = split(resolved)
     parts = [maker, *arguments.values()]
     for name in parts:
@@ -98,10 +98,10 @@ def meaning_of(obj: Any, resolved: Any) -> Meaning:
         for file in (name, f"{name}.zip") if isinstance(name, str | os.PathLike) else ():
             if os.path.isfile(file):
                 content = Path(file).read_bytes()
-                meaning.files[str(name)] = _digest(content)
-                meaning.digests[str(name)] = _digest(_without_notes(content))
-    _add_code(meaning, [code for part in parts for code in _code_of(part)])
-    return meaning
+                fingerprint.files[str(name)] = _digest(content)
+                fingerprint.digests[str(name)] = _digest(_without_notes(content))
+    _add_code(fingerprint, [code for part in parts for code in _code_of(part)])
+    return fingerprint
 
 
 def _without_notes(content: bytes) -> bytes:
@@ -144,8 +144,8 @@ def _code_of(part: Any) -> list[Any]:
     return [getattr(part, "adopted", part)]
 
 
-def _add_code(meaning: Meaning, pending: list[Any]) -> None:
-    """Add the digests and values of the user's own code to a meaning.
+def _add_code(fingerprint: Fingerprint, pending: list[Any]) -> None:
+    """Add the digests and values of the user's own code to a fingerprint.
 
     This code consists of the modules that define the objects in ``pending``, and of the user's own
     modules that these modules import. The script is not added as a whole, because it often changes
@@ -179,9 +179,9 @@ def _add_code(meaning: Meaning, pending: list[Any]) -> None:
         else:
             name, content = module.__name__, Path(str(module.__file__)).read_bytes()
             code = _without_comments(content.decode(errors="replace"))
-        meaning.files[name] = _digest(content) if has_file else None
-        meaning.digests[name] = _digest(code.encode()) if has_file else None
-        meaning.values.update(_plain_values(module, scope))
+        fingerprint.files[name] = _digest(content) if has_file else None
+        fingerprint.digests[name] = _digest(code.encode()) if has_file else None
+        fingerprint.values.update(_plain_values(module, scope))
         pending += scope.values()
 
 

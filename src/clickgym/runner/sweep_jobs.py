@@ -21,10 +21,10 @@ from ..core.kernels import compilation_note
 from ..envs import UserModel
 from .make import make_env, make_resolved_agent, own_copies
 from .metrics import Metrics
-from .plan import Plan
 from .play.play_run import engine_of, play_run
 from .play.run_inputs import OnChunk
-from .store import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
+from .results_folder import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
+from .sweep_plan import Plan
 from .workers import (
     Progress,
     broken_pool_message,
@@ -115,8 +115,10 @@ def _play_jobs(
             raise InterruptedError
         bar.advance(n_sessions)
 
-    meanings = config.meanings().values()
-    files = {name: value for meaning in meanings for name, value in meaning.files.items()}
+    fingerprints = config.fingerprints().values()
+    files = {
+        name: value for fingerprint in fingerprints for name, value in fingerprint.files.items()
+    }
     calls: list[Any]
     try:
         if is_here(workers, n_jobs):
@@ -172,8 +174,8 @@ def play_runs_in_worker(
         count[0] += n_sessions
 
     UserModel.classes.update(users)
-    for meaning in config.meanings().values():
-        set_values(meaning.values)
+    for fingerprint in config.fingerprints().values():
+        set_values(fingerprint.values)
     return play_runs(plan, numbers, config, on_chunk)
 
 
