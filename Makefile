@@ -12,7 +12,7 @@ TESTED := $(VENV)/.tested
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run quick test test-slow coverage lint pages replay site bench
+.PHONY: help run quick test test-slow coverage lint pages replay site speed
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -87,5 +87,5 @@ site: $(TESTED)  ## the website with executed notebooks, into build/site
 	$(BIN)/python docs/site/build.py
 	$(BIN)/python -m pytest -q -m "not slow" tests/docs/test_notebooks.py
 
-bench: $(TESTED)  ## the measurements of benchmarks/README.md
-	$(BIN)/python benchmarks/speed.py
+speed: $(TESTED)  ## the measurements of speed/README.md
+	$(BIN)/python speed/measure.py

@@ -41,7 +41,7 @@ PACKAGES = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym.logs")
 PAGES = (
     "docs/*.*",
     "examples/**/*.*",
-    "benchmarks/README.md",
+    "speed/README.md",
     "C*.*",
     "SECURITY.md",
 )

@@ -1,5 +1,5 @@
 """Tests of the kernels that only save time: agents show the same lists, and draw the same random
-numbers, as with the plain kernels of ``benchmarks/plain.py``.
+numbers, as with the plain kernels of ``speed/plain.py``.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import clickgym
-from benchmarks.plain import PLAIN
 from clickgym.envs import ClickEnv, PositionBasedModel
+from speed.plain import PLAIN
 
 pytestmark = pytest.mark.uncompiled
 

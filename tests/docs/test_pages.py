@@ -194,7 +194,7 @@ def test_no_link_is_dead():
     """Each link of a page or a notebook into the repository leads to an existing file, and to an
     existing heading if it names one.
     """
-    rooms = ("docs", "examples", "benchmarks", ".github")
+    rooms = ("docs", "examples", "speed", ".github")
     pages = [*ROOT.glob("*.md"), *(file for room in rooms for file in (ROOT / room).rglob("*.md"))]
     dead = []
     for file in [*pages, *(ROOT / "examples").rglob("*.ipynb")]:

@@ -8,7 +8,7 @@ which depends only on the counts and on b. The order of the items is the same as
 in `solve_index`, and so are the ties.
 
 Without these steps, an agent would compute each index with `solve_index` and then sort. A session
-would take four to five times as long with 10 or 100 items (``benchmarks/speed.py``).
+would take four to five times as long with 10 or 100 items (``speed/measure.py``).
 """
 
 from __future__ import annotations

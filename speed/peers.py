@@ -1,6 +1,6 @@
 """Regret of three agents beside the regret of their authors' own code.
 
-python benchmarks/peers.py path/to/bandits-to-rank path/to/OnlineLearningToRank
+python speed/peers.py path/to/bandits-to-rank path/to/OnlineLearningToRank
 
 The arguments are clones of https://github.com/abhg86/bandits-to-rank (GRAB, and UniRank, which is
 called OSUB_TOP_RANK there) and of https://github.com/HarrieO/OnlineLearningToRank (PDGD). Both

@@ -2,7 +2,7 @@
 
 `PLAIN` names, for each shortcut, an agent, a function that the agent's kernels call, and a plain
 kernel that computes the same from the counts in every session. ``tests/agents/test_shortcuts.py``
-checks that both give the same lists; `speed.py` measures what the shortcut saves.
+checks that both give the same lists; `measure.py` measures what the shortcut saves.
 """
 
 from __future__ import annotations
