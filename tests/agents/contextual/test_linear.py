@@ -63,8 +63,7 @@ def test_linear_ts_draws_from_the_posterior_at_the_edges(ridge, samples, clicked
     state = agent.state
     state.gram[:] += samples * np.outer(x, x)
     state.moment[:] += samples * clicked * x
-    theta = samples * clicked / (ridge + samples) * x
-    state.theta[:] = theta
+    state.theta[:] = theta = samples * clicked / (ridge + samples) * x
     draws = []
     for _ in range(5000):
         agent.rank({"features": np.zeros((2, d))})

@@ -17,10 +17,6 @@ from clickgym.agents import PBMTS
 from clickgym.agents.position_based.attraction_posterior import draw_posterior
 from clickgym.core.kernels import kernel
 
-FALSE_ALARM = 1e-5
-BELOW_ONE = math.nextafter(1.0, 0.0)
-"""A mode that may remain from an earlier session."""
-
 EDGES = {  # Σ S_l, N_l - S_l, κ_l
     "usual": (17, [18, 28], [0.9, 0.4]),
     "usual, mode just below one": (11, [1, 9], [0.95, 0.1]),
@@ -79,8 +75,8 @@ def test_pbmts_draws_from_the_exact_posterior(name):
     clicks, misses, kappa = EDGES[name]
     agent = PBMTS(len(kappa), len(kappa), examination=kappa, seed=1)
     state = agent.state
-    state.clicks[0], state.misses[0], state.mode[0] = clicks, misses, BELOW_ONE
+    state.clicks[0], state.misses[0], state.mode[0] = clicks, misses, math.nextafter(1.0, 0.0)
     draw_posteriors(state, 0, agent.rng, draws := np.empty(20_000))
     assert 0 < draws.min() < draws.max() < 1
     cdf = posterior_cdf([clicks, *np.zeros_like(misses)], [clicks, *misses], [0.5, *kappa])
-    assert kstest(draws, cdf).pvalue > FALSE_ALARM
+    assert kstest(draws, cdf).pvalue > 1e-5

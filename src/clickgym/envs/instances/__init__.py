@@ -2,7 +2,12 @@
 folder also contains the files of the real queries that come with clickgym.
 """
 
-from . import families, query_family, stateful, worlds  # noqa: F401 - imports register families
+from . import (  # noqa: F401 - imports register families
+    contextual_families,
+    families,
+    query_family,
+    stateful_families,
+)
 from .instance import (
     DEFAULT_INSTANCE,
     AnyInstance,
