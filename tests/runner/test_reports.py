@@ -303,7 +303,7 @@ def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
 @pytest.mark.uncompiled
 def test_names_of_a_paper_in_latex():
     """The names stand in the rows, headings and notes. Two agents need two names."""
-    env, agents = "ContextualCMRank-v0", ["UBMLinUCB", "C2UCB:alpha=0.2", "C2UCB", "LinearTS"]
+    env, agents = "ContextualCMRank-v0", ["UBMLinUCB", "C2UCB:alpha=0.2", "C2UCB", "PDGD"]
     names = {env: "Cascade", "UBMLinUCB": "Ours", "C2UCB": "C²UCB", "reward": "satisfied"}
     swept = clickgym.sweep([env], agents, 20, 2, n_jobs=1, progress=False)
     single = [clickgym.run(agent, env, 20, seed=1) for agent in agents[:3:2]]
@@ -315,6 +315,7 @@ def test_names_of_a_paper_in_latex():
             assert note in text
         assert not re.search("C2UCB &|0.2 explore", text)
     assert "Differences to C²UCB are" in swept.to_latex("C2UCB", names=names)
+    assert "learning\\_rate=10 loses far fewer clicks" in swept.to_latex()
     assert r"\caption{Mine, at 95\,\%.}" in swept.to_latex(caption=r"Mine, at 95\,\%.")
     assert swept.to_latex(names={"nobody": "x"}) == swept.to_latex()
     for show in (swept.to_latex, swept.plot):

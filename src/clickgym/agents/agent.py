@@ -117,6 +117,11 @@ class BaseAgent:
     agents whose radius was chosen in experiments.
     """
 
+    default_advice: ClassVar[str] = ""
+    """A sentence on better settings, for an agent whose defaults come from the paper but often lose
+    far more clicks. A note below the table prints it if the agent plays with all its defaults.
+    """
+
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages, in addition to numpy and numba, whose versions affect the agent's results."""
     bibtex_keys: ClassVar[Sequence[str]] = ()

@@ -115,6 +115,10 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
+    default_advice = (
+        "CascadeUCB1 explores as much as theory prescribes, which is often far too much; "
+        "CascadeKLUCB:c=0 explores less."
+    )
     bibtex_keys = ["cascadingbandits"]
     state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
     large_kernel = rank_by_classes(radius_ucb1, index_ucb1)

@@ -367,11 +367,11 @@ SOURCES = {
 
 def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[str]:
     """Yield notes on what agents were told in addition to clicks, which agents explore as much as
-    their theory prescribes, what agents had learned before these runs, and what was not recorded.
-    What an agent was told is unknown if its class cannot be imported. ``names`` maps labels to the
-    names to show.
+    their theory prescribes, which settings are better than the defaults, what agents had learned
+    before these runs, and what was not recorded. What an agent was told is unknown if its class
+    cannot be imported. ``names`` maps labels to the names to show.
     """
-    sentences = []
+    sentences, advice = [], dict[str, None]()
     by_theory: dict[str, list[str]] = {}  # labels of agents, by their `Agent.theory_argument`
     for label in results.names("agent"):
         maker: Any = None
@@ -381,6 +381,9 @@ def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[s
         argument = getattr(maker, "theory_argument", None)
         if argument and arguments.get(argument) is None:
             by_theory.setdefault(argument, []).append(names.get(label, label))
+        # not inherited, because a subclass may have other defaults
+        if not arguments and (text := getattr(maker, "__dict__", {}).get("default_advice")):
+            advice[text] = None
         if sources := [SOURCES.get(source, source) for source in requirements(maker).values()]:
             sentences.append(f"{names.get(label, label)} was told {' and '.join(sources)}")
     if sentences:
@@ -391,6 +394,7 @@ def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[s
             f"{who} as much as theory prescribes, which is often far too much; see the argument "
             f"{argument}."
         )
+    yield from advice
     for agent, texts in remarks(results.rows).items():
         yield f"{names.get(agent, agent)}: {'; '.join(texts)}."
 
