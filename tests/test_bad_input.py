@@ -161,10 +161,11 @@ CALLS = {
     ),
     "source is empty; pass at least one folder": lambda: clickgym.Results([]),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
-    "two instances have the same name": lambda: short(
+    "two instances have the name 'yandex-9'; put a label": lambda: short(
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
     ),
     "no list is waiting for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
+    "has no 'CASCAD'; did you mean 'CASCADE'": lambda: run(f"{__name__}:CASCAD", "PBMRank-v0", 9),
     "call rank before each update": lambda: learning_twice(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
     "CascadeVI ranks by .*those of CascadeMDPRank": lambda: run("CascadeVI", "PBMRank-v0", 9),
@@ -172,6 +173,9 @@ CALLS = {
     "unknown click model 'PMB'; did you mean 'PBM'": lambda: ClickEnv("PMB"),
     "instance or attraction, not both": lambda: ClickEnv(
         "CM", instance="yandex-9", attraction=[0.5]
+    ),
+    "requires attraction, examination; missing: examination": lambda: ClickEnv(
+        "PBM", attraction=[0.5]
     ),
     "does not define the reward 'satisfaction'": lambda: ClickEnv(MODEL, "satisfaction"),
     "expected a list of 2 or more click models": lambda: envs.MixtureModel([MODEL], [1.0]),

@@ -168,8 +168,11 @@ def toy(last):
 def test_users_are_told_apart_by_their_numbers(tmp_path):
     sweep(tmp_path, ["Random"], instances=[toy(0.1)])
     sweep(tmp_path, ["Random"], 2, instances=[toy(0.1)])
-    with pytest.raises(ValueError, match=r"instance toy needs another label, because .* Inst"):
+    with pytest.raises(ValueError, match=r"instance toy needs another label .*because .* Inst"):
         sweep(tmp_path, ["Random"], instances=[toy(0.2)])
+    toy(0.2).save(tmp_path / "toy.json")
+    rows = sweep(tmp_path, ["Random"], instances=[f"later={tmp_path}/toy.json"]).rows
+    assert {*rows["instance"]} == {"later"}
 
 
 @pytest.mark.parametrize(

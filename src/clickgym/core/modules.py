@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .checks import suggestions
 from .errors import FAILURES, cause
 
 
@@ -55,8 +56,17 @@ def object_of(noun: str, name: str) -> Any:
         ValueError, ImportError: there is no such module or object, or the module cannot be
             imported. The message begins with ``noun``.
     """
-    module, _, attribute = name.partition(":")
+    module_name, _, attribute = name.partition(":")
+    module = module_of(noun, name)
     try:
-        return operator.attrgetter(attribute)(module_of(noun, name))
+        return operator.attrgetter(attribute)(module)
     except AttributeError:
-        raise ValueError(f"{noun} {name!r}: the module {module!r} has no {attribute!r}") from None
+        names = [
+            own
+            for own, value in vars(module).items()
+            if own[0] != "_" and not isinstance(value, ModuleType)
+        ]
+        raise ValueError(
+            f"{noun} {name!r}: the module {module_name!r} has no {attribute!r}"
+            f"{suggestions(attribute, names)}"
+        ) from None

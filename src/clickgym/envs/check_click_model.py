@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import is_integer, short_repr
-from ..core.errors import Fault, expect, kernels_in_python
+from ..core.checks import check_choice, is_integer, short_repr
+from ..core.errors import Fault, cause, expect, kernels_in_python
 from ..core.kernels import entry, uncompiled
 from .click_env import ClickEnv
 from .click_models.click_model import ClickModel
@@ -26,8 +27,11 @@ SIGMAS = 5.5
 """The largest accepted difference between a frequency and its probability, in standard errors."""
 EXACT = 1e-9
 
+Table = Mapping[tuple[str, str], float]
+"""The values of parameters by name and shape, as in `draw_model`."""
 
-def check_click_model(model: type[ClickModel]) -> None:
+
+def check_click_model(model: type[ClickModel], **numbers: float) -> None:
     """Check that a click model is complete and consistent.
 
     If the model has a fault, an error names the first one. The function checks that
@@ -46,11 +50,15 @@ def check_click_model(model: type[ClickModel]) -> None:
 
     Args:
         model: the click model's class. The function creates small models of this class, with random
-            parameters in the declared shapes; parameters whose default is None keep this default.
+            parameters from [0, 1] in the declared shapes; parameters whose default is None keep
+            this default.
+        **numbers: values for parameters that are single numbers, in place of random ones, such as
+            ``slope=2.5``.
 
     Raises:
         AssertionError: the model has a fault; the message describes the first one.
         TypeError: ``model`` is not a subclass of `ClickModel`.
+        ValueError: the model has no single number with this name, or does not accept a value.
 
     Example:
         >>> import clickgym
@@ -64,8 +72,11 @@ def check_click_model(model: type[ClickModel]) -> None:
     """
     if not isinstance(model, type) or not issubclass(model, ClickModel):
         raise TypeError(f"model is {short_repr(model)}; expected a subclass of ClickModel")
+    for name in numbers:
+        check_choice("number", name, [key for key, shape in model.shapes.items() if not shape])
+    table = {(name, ""): value for name, value in numbers.items()}
     try:
-        models = [_draw_checked_model(model, *sizes) for sizes in SIZES]
+        models = [_draw_checked_model(model, table, *sizes) for sizes in SIZES]
         for small_model in models:
             _run(small_model)
         for small_model in models[1:]:
@@ -74,7 +85,7 @@ def check_click_model(model: type[ClickModel]) -> None:
             _sessions(small_model, drawn)
             clicks, _, left_at = drawn[0]
             _rewards(small_model, clicks, left_at)
-        _optimum(model)
+        _optimum(model, table)
         for small_model in models[1:]:
             _weights(small_model)
             _files(small_model)
@@ -82,8 +93,16 @@ def check_click_model(model: type[ClickModel]) -> None:
         raise AssertionError(f"{model.__name__}: {fault}") from None
 
 
-def _draw_checked_model(model_class: type[ClickModel], n_items: int, n_positions: int) -> Any:
-    model = draw_model(model_class, {}, n_items, n_positions, seed=0)
+def _draw_checked_model(
+    model_class: type[ClickModel], table: Table, n_items: int, n_positions: int
+) -> Any:
+    try:
+        model = draw_model(model_class, table, n_items, n_positions, seed=0)
+    except ValueError as error:
+        raise ValueError(
+            f"{model_class.__name__}: {error}; the check draws parameters from [0, 1], unless you "
+            "pass a number, as in check_click_model(MyModel, slope=2.5), or the default is None"
+        ) from None
     actual, expected = (model.n_items, model.n_positions), (n_items, n_positions)
     expect(actual == expected, f"n_items, n_positions are {actual}; expected {expected}")
     is_number = is_integer(model.n_uniforms)
@@ -105,7 +124,16 @@ def _run(model: Any) -> None:
     with kernels_in_python(), uncompiled():
         for ranking in _lists(model):
             for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
-                satisfied = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
+                arguments = parameters, ranking, uniforms, clicks, examined
+                try:
+                    satisfied = model.sample_kernel(*arguments)
+                except IndexError as error:
+                    hint = (
+                        f"sample gets n_uniforms = {model.n_uniforms} uniform numbers; if it "
+                        "needs more, override the property n_uniforms"
+                    )
+                    fault = cause(error)
+                    raise Fault(f"{fault}; {hint}" if "uniforms[" in fault else fault) from None
                 is_integer_type = isinstance(satisfied, int | np.integer)
                 expect(
                     is_integer_type and -1 <= satisfied < len(ranking),
@@ -201,8 +229,8 @@ def _rewards(model: Any, clicks: NDArray[Any], left_at: NDArray[Any]) -> None:
         )
 
 
-def _optimum(model_class: type[ClickModel]) -> None:
-    for model in [draw_model(model_class, {}, 4, 3, seed) for seed in range(5)]:
+def _optimum(model_class: type[ClickModel], table: Table) -> None:
+    for model in [draw_model(model_class, table, 4, 3, seed) for seed in range(5)]:
         lists = list(itertools.permutations(range(model.n_items), model.n_positions))
         for reward, cutoff in _questions(model):
             best = model.optimal_ranking(reward, cutoff)

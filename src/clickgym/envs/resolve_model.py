@@ -79,6 +79,7 @@ def resolve_model(
             raise ValueError(f"pass either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(model_class).parameters:
             parameters["n_positions"] = n_positions
+        _check_complete(parameters, model_class)
         users = model_class(**parameters)
         if users.kind != kind:
             raise ValueError(f"the parameters describe a {users.kind}; expected a {kind}")
@@ -116,6 +117,22 @@ def _check_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> No
         words = f"unexpected keyword argument {parameter!r}"
         argument_names = dict.fromkeys([*names, *OF_ENVIRONMENT])
         raise TypeError(words + suggestions(parameter, argument_names))
+
+
+def _check_complete(parameters: Mapping[str, Any], model_class: Any) -> None:
+    """Check that no parameter without a default is missing; the TypeError names all of them."""
+    arguments = inspect.signature(model_class).parameters.values()
+    required = [
+        argument.name
+        for argument in arguments
+        if argument.default is argument.empty
+        and argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
+    ]
+    if missing := [name for name in required if name not in parameters]:
+        raise TypeError(
+            f"a {model_class.__name__} requires {', '.join(required)}; "
+            f"missing: {', '.join(missing)}"
+        )
 
 
 def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) -> ResolvedModel:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import inspect
 import operator
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
@@ -32,7 +34,7 @@ from ..core.specs import format_spec, parse_spec
 from ..envs import ENVIRONMENTS, ClickEnv, UserModel
 from ..envs.base_env import name_of
 from ..envs.env_properties import sizes_of
-from ..envs.instances.instance import shipped_instances
+from ..envs.instances.instance import load_instance, shipped_instances
 from .run_errors import AgentError
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -362,7 +364,7 @@ def all_instances(instances: Any) -> Sequence[Any]:
     """Return a sweep's instances as a list, with ``"shipped"`` replaced by all shipped instances.
 
     If ``instances`` is None, the list contains only None, which stands for the default instance of
-    each environment.
+    each environment. In ``LABEL=FILE``, the label is the instance's name.
     """
     if instances is None:
         return [None]
@@ -373,8 +375,13 @@ def all_instances(instances: Any) -> Sequence[Any]:
         )
     result: list[Any] = []
     for instance in entries:
-        is_all = isinstance(instance, str) and instance == SHIPPED
-        result += shipped_instances() if is_all else [instance]
+        if not isinstance(instance, str) or os.path.exists(instance):
+            result.append(instance)
+        elif instance == SHIPPED:
+            result += shipped_instances()
+        else:
+            label, spec = split_label(instance)
+            result.append(replace(load_instance(spec), name=label) if label else spec)
     return result
 
 

@@ -158,7 +158,8 @@ class Config:
         fingerprints = other.fingerprints()
         for name, fingerprint in self.fingerprints().items():
             if name in fingerprints and (reason := fingerprint.difference(fingerprints[name])):
-                fault = "is not the same" if name.startswith("metric ") else "needs another label"
+                cure = "needs another label (LABEL=... before it)"
+                fault = "is not the same" if name.startswith("metric ") else cure
                 return f"{name} {fault}, because {reason}"
         return None
 

@@ -67,8 +67,9 @@ def sweep(
         horizon: T, the number of sessions in each run; floats such as ``1e6`` are accepted.
         runs: the number of runs for each pair of an agent and an environment.
         instances: names, files or `Instance` objects; every environment is run with each instance.
-            ``"shipped"``, alone or in the list, stands for all real queries in the package. By
-            default, each id has its own default instance, which is the same query for most ids.
+            ``"LABEL=FILE"`` chooses the name of a file's users in results. ``"shipped"``, alone or
+            in the list, stands for all real queries in the package. By default, each id has its own
+            default instance, which is the same query for most ids.
         metrics: the names of additional metrics: of `clickgym.runner.METRICS`, or
             ``"my_module:my_metric"`` for your own `clickgym.runner.Metric`, or
             ``"LABEL=my_module:my_metric"`` to choose the name of its column; or a mapping from

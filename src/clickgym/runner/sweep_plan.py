@@ -99,7 +99,10 @@ def make_plans(
         check_episode(env, horizon, env_label)
         pair = env_label, getattr(env.unwrapped, "instance", "custom")
         if pair in pairs:
-            raise ValueError("two instances have the same name; give each instance its own name")
+            raise ValueError(
+                f"two instances have the name {pair[1]!r}; put a label before one of them, as in "
+                "mine=users.json"
+            )
         pairs.add(pair)
         model = user_model_of(env)
         n_queries = model.n_queries if model else 1

@@ -138,6 +138,13 @@ def fit(
     print_table(console, *_scores(fitted), title=title)
     for label, file in files.items():
         print_text(console, f"{file}: {fitted.instances[label].description}")
+    counts = np.bincount(sessions.queries)
+    if not queries and (n_tied := int((counts == counts.max()).sum())) > 1:
+        print_text(
+            console,
+            f"{n_tied} queries are the most frequent, with {counts.max():,} sessions each; this is "
+            "the first by its label. To choose: --query NAME.",
+        )
     for line in _estimates(next(iter(fitted.instances.values()))):
         print_text(console, line)
 

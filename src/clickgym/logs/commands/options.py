@@ -8,7 +8,7 @@ import typer
 
 from ...runner.console import error_console, print_text
 from ..log import ClickLog
-from ..reading import read_log
+from ..reading import ROLES, read_log
 
 LogFiles = Annotated[
     list[str],
@@ -42,13 +42,23 @@ def names(columns: str) -> dict[str, str]:
     """Parse ``--columns`` into a mapping from the standard column names to the names in the log."""
     parts = [part.partition("=") for part in columns.split(",") if part]
     if not all(equals for _, equals, _ in parts):
-        raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... as in item=doc_id")
+        raise ValueError(
+            f"--columns is {columns!r}; expected a standard name, =, and your column, with commas "
+            "between the pairs, as in session=sid,item=doc_id"
+        )
     return {role.strip(): column.strip() for role, _, column in parts}
 
 
 def sessions_of(log: list[str], columns: str, ids_per_file: bool = False) -> ClickLog:
     """Read a log, and report its number of sessions and the fraction with at least one click."""
-    sessions = read_log(log, columns=names(columns), ids_per_file=ids_per_file)
+    names_of_columns = names(columns)
+    pairs = [word for word in log if word.partition("=")[0] in ROLES and "/" not in word]
+    if columns and pairs:
+        raise ValueError(
+            f"{pairs[0]!r} counts as a log; put commas between the pairs, as in "
+            f"--columns {','.join([columns, *pairs])}"
+        )
+    sessions = read_log(log, columns=names_of_columns, ids_per_file=ids_per_file)
     share = sessions.clicks.any(axis=1).mean()
     print_text(
         error_console(), f"read {len(sessions):,} sessions, {share:.1%} of them with a click"

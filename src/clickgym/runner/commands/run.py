@@ -62,9 +62,10 @@ def run(
         compare_option(
             *("--instances", "-i"),
             metavar="NAME|FILE...",
-            help="One or more instances: names, or your own JSON files. Every environment runs "
-            "with each instance. 'shipped' means all real search queries in the package. By "
-            "default, environments use one of these queries.",
+            help="One or more instances: names, or your own JSON files, with LABEL= before a file "
+            "to choose its name in tables. Every environment runs with each instance. 'shipped' "
+            "means all real search queries in the package. By default, environments use one of "
+            "these queries.",
         ),
     ] = None,
     metrics: Annotated[
