@@ -22,7 +22,7 @@ from clickgym.runner import METRICS
 PACKAGES = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym.runner", "clickgym.logs")
 """The packages whose ``__all__`` is public."""
 ON_PAGES = {
-    "clickgym.agents.shared_kernels": ["rank_by_index"],
+    "clickgym.agents.shared_kernels": ["kl", "kl_upper", "rank_by_draw", "rank_by_index", "show"],
     "clickgym.core.checks": ["check_number", "check_positions", "probabilities"],
     "clickgym.core.kernels": ["cache_folder", "uncompiled"],
     "clickgym.core.state": ["Floats", "Ints"],

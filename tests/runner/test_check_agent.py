@@ -140,7 +140,7 @@ PLAIN = {
     Unseeded: "- seeds: the same seed gives different lists",
     GlobalDraws: "- agents side by side: the agent draws from the global random generator",
     Shared: "- agents side by side: two agents of this class influence each other",
-    OftenById: "- item ids: the regret of the first ",
+    OftenById: "- item ids: the regret after ",
     WritesClicks: "- lists: update changes its argument clicks",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ in regret",
 }

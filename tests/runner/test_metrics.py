@@ -22,6 +22,7 @@ from clickgym.envs import (
     MixtureModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
+    SessionError,
     kernel,
 )
 from clickgym.runner.metrics import METRICS, Metric
@@ -316,6 +317,16 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
     for wrong in ("ndcg=own_metric:no_click", "share=any_click", "step=own_metric:no_click"):
         with pytest.raises(ValueError, match=r"expected a new label before|has the name of a col"):
             clickgym.run(agent, "PBMRank-v0", 9, metrics=[wrong])
+
+
+faulty = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / (len(clicks) - 5))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_an_error_of_a_metric_names_the_metric(engine):
+    metrics = ["any_click", f"{__name__}:faulty"]
+    with pytest.raises(SessionError, match=r"^the metric .*:faulty: ZeroDivisionError"):
+        clickgym.run("Random", "PBMRank-v0", 9, metrics=metrics, engine=engine)
 
 
 def test_a_report_imports_no_metric(write, tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ..agents import Agent, CompiledAgent
 from ..core.errors import FAILURES, Fault, cause, expect, kernels_in_python
 from ..core.kernels import uncompiled
+from ..core.text import counted
 from ..envs import (
     CascadeMDP,
     ClickEnv,
@@ -252,7 +253,7 @@ class _Check:
         (rising, falling), error = regret.mean(axis=1), np.sqrt(regret.var(axis=1).sum(0) / SEEDS)
         for i in np.flatnonzero(np.abs(rising - falling) > SIGMAS * error + 1e-9)[:1]:
             raise Fault(
-                f"the regret of the first {COMPARED_AT[i]} sessions is {rising[i]:.3g} if "
+                f"the regret after {counted(int(COMPARED_AT[i]), 'session')} is {rising[i]:.3g} if "
                 f"attraction rises with the item id, but {falling[i]:.3g} if attraction falls "
                 "with it; break ties at random, because item ids carry no information"
             )

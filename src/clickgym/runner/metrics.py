@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..agents.agent import UnsuitedError
 from ..core.checks import as_array, check_choice, check_labels, short_repr
-from ..core.errors import FAILURES, cause
+from ..core.compiling import KernelError
+from ..core.errors import FAILURES, SessionError, cause
 from ..core.kernels import clock, entry, kernel
 from ..core.modules import object_of
 from ..core.sums import weighted_sums
@@ -392,9 +393,36 @@ class Metrics:
             kernel = self._metrics[name].kernel
             assert kernel is not None
             self.kernel = add_metric(kernel, column, self.kernel)
-        self.measure = entry(self.kernel)
+        self._measure = entry(self.kernel)
         self._state: Any = None
         self._contexts: list[tuple[Any, ...]] = []
+
+    def measure(
+        self,
+        contexts: tuple[Any, ...],
+        ranking: NDArray[np.int64],
+        clicks: NDArray[Any],
+        expectation: float,
+        totals: NDArray[np.float64],
+    ) -> None:
+        """Add the values of a session to the totals.
+
+        Raises:
+            SessionError: a metric failed.
+        """
+        try:
+            self._measure(contexts, ranking, clicks, expectation, totals)
+        except KernelError:
+            raise
+        except FAILURES as error:
+            raise self.error(error) from error
+
+    def error(self, error: BaseException) -> SessionError:
+        """Return the error to raise after the kernel of a metric failed; it names the user's own
+        metrics, one of which must be at fault.
+        """
+        own = [spec for spec in self.specs if is_own(spec)]
+        return SessionError(f"the metric {' or '.join(own)}: {cause(error)}")
 
     def columns(self, meter: CheckpointMeter) -> dict[str, NDArray[np.float64]]:
         """Return the values of each metric at the checkpoints, by the metric's name."""

@@ -34,6 +34,7 @@ class ChunkData(NamedTuple):
     shown: SessionBuffers
     contexts: tuple[Any, ...]  # the data of the metrics
     totals: NDArray[np.float64]
+    measures: NDArray[np.bool_]  # (1,) True while the metrics are computed
     checkpoints: NDArray[np.int64]  # counted in sessions from the start of the chunk
     at_checkpoints: NDArray[np.float64]  # the totals at these checkpoints
 
@@ -75,7 +76,9 @@ def session_loop(
             rewards += reward
             for k in range(len(ranking)):
                 n_clicks += shown.clicks[k]
+            data.measures[0] = True  # from here on, an error comes from a metric
             measure(data.contexts, ranking, shown.clicks, expectation, totals)
+            data.measures[0] = False
             update(agent, ranking, shown.clicks, *data.observed)
             played += 1
             shown.draws[0] = True  # from here on, an error comes from the users
@@ -104,11 +107,11 @@ def play_compiled(run: Run) -> float:
 
     Raises:
         AgentError: the agent failed or proposed an invalid list.
-        SessionError: the click model failed.
+        SessionError: the click model or a metric failed.
     """
     agent, meter, metrics = run.agent, run.meter, run.metrics
     env: Any = run.env.unwrapped
-    state, chunk, seconds = None, FIRST_CHUNK, 0.0
+    state, chunk, seconds, measures = None, FIRST_CHUNK, 0.0, np.zeros(1, bool)
     while meter.step < meter.horizon:
         if env.state is not state:  # at the start, and when the users change
             task, state = env.task, env.state
@@ -121,9 +124,9 @@ def play_compiled(run: Run) -> float:
         if metrics.held_out:
             size = min(size, meter.next_checkpoint - meter.step)
         agent.make_room(size)
-        data = ChunkData(*chunk_inputs, *meter.ahead())
+        data = ChunkData(*chunk_inputs, measures, *meter.ahead())
         play_sessions = partial(loop, data, env.np_random, agent.state, agent.rng, agent.ranking)
-        chunk_seconds = _play_chunk(run, play_sessions, size)
+        chunk_seconds = _play_chunk(run, play_sessions, size, measures)
         seconds += chunk_seconds
         if size == chunk:  # a shortened chunk does not show the speed
             next_size = chunk * CHUNK / max(chunk_seconds, 1e-6)
@@ -136,7 +139,10 @@ def play_compiled(run: Run) -> float:
 
 
 def _play_chunk(
-    run: Run, play_sessions: Callable[[int], tuple[int, float, int]], size: int
+    run: Run,
+    play_sessions: Callable[[int], tuple[int, float, int]],
+    size: int,
+    measures: NDArray[np.bool_],
 ) -> float:
     """Play a chunk of sessions, add the sessions to the meter, and return their wall time."""
     agent, meter = run.agent, run.meter
@@ -148,7 +154,8 @@ def _play_chunk(
     except KernelError:
         raise
     except FAILURES as error:
-        raise _chunk_error(agent, env, meter.step, n_lists, error) from error
+        fault = run.metrics.error(error) if measures[0] else error
+        raise _chunk_error(agent, env, meter.step, n_lists, fault) from error
     seconds = clock() - start
     if played < size:
         step = meter.step + played + 1
