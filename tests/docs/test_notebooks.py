@@ -42,14 +42,14 @@ WRONG = [
     (5, 4, DETECTOR.format(begin="2 * n", change="change")),  # falls alone
     (5, 4, DETECTOR.format(begin="3 * n", change="abs(change)")),
     (5, 5, "epsilon, gamma = 0.125, 0.99"),
-    (5, 7, "price_of_detection = 0.61"),  # of the window to detection
+    (5, 7, "drift, price_of_detection = solution_7, 0.61"),  # of the window to detection
     (6, 1, "earned = 0.84"),
     (6, 3, "refused = proposed"),
-    (6, 4, "ratio = 0.95"),
+    (6, 4, "longer, ratio = solution_4, 0.95"),
     (7, 2, "orders = np.argsort(-(two_users @ three_items.T))"),
     (7, 2, "orders = np.argsort(-(two_users @ weights.T @ three_items.T))"),
     (7, 3, "late_plain, late_outer = 0.287, 0.052"),  # of all sessions
-    (7, 4, "cost_of_products = 0.18"),  # of the users who differ
+    (7, 4, "if_all_agree, cost_of_products = solution_4, 0.18"),  # of the users who differ
 ]
 """Plausible wrong answers that the checks must reject: lesson, exercise, code."""
 
