@@ -31,7 +31,7 @@ Table = Mapping[tuple[str, str], float]
 """The values of parameters by name and shape, as in `draw_model`."""
 
 
-def check_click_model(model: type[ClickModel], **numbers: float) -> None:
+def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | None = None) -> None:
     """Check that a click model is complete and consistent.
 
     If the model has a fault, an error names the first one. The function checks that
@@ -52,8 +52,8 @@ def check_click_model(model: type[ClickModel], **numbers: float) -> None:
         model: the click model's class. The function creates small models of this class, with random
             parameters from [0, 1] in the declared shapes; parameters whose default is None keep
             this default.
-        **numbers: values for parameters that are single numbers, in place of random ones, such as
-            ``slope=2.5``.
+        numbers: values for parameters that are single numbers, in place of random ones, such as
+            ``{"slope": 2.5}``; by default, all are random.
 
     Raises:
         AssertionError: the model has a fault; the message describes the first one.
@@ -72,9 +72,9 @@ def check_click_model(model: type[ClickModel], **numbers: float) -> None:
     """
     if not isinstance(model, type) or not issubclass(model, ClickModel):
         raise TypeError(f"model is {short_repr(model)}; expected a subclass of ClickModel")
-    for name in numbers:
+    for name in numbers or {}:
         check_choice("number", name, [key for key, shape in model.shapes.items() if not shape])
-    table = {(name, ""): value for name, value in numbers.items()}
+    table = {(name, ""): value for name, value in (numbers or {}).items()}
     try:
         models = [_draw_checked_model(model, table, *sizes) for sizes in SIZES]
         for small_model in models:
@@ -101,7 +101,7 @@ def _draw_checked_model(
     except ValueError as error:
         raise ValueError(
             f"{model_class.__name__}: {error}; the check draws parameters from [0, 1], unless you "
-            "pass a number, as in check_click_model(MyModel, slope=2.5), or the default is None"
+            "pass a number, as in check_click_model(MyModel, {'slope': 2.5}), or the default is None"
         ) from None
     actual, expected = (model.n_items, model.n_positions), (n_items, n_positions)
     expect(actual == expected, f"n_items, n_positions are {actual}; expected {expected}")
