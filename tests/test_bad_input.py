@@ -174,9 +174,7 @@ CALLS = {
     "instance or attraction, not both": lambda: ClickEnv(
         "CM", instance="yandex-9", attraction=[0.5]
     ),
-    "requires attraction, examination; missing: examination": lambda: ClickEnv(
-        "PBM", attraction=[0.5]
-    ),
+    "attraction, examination; missing: exam": lambda: ClickEnv("PBM", attraction=[0.5]),
     "does not define the reward 'satisfaction'": lambda: ClickEnv(MODEL, "satisfaction"),
     "expected a list of 2 or more click models": lambda: envs.MixtureModel([MODEL], [1.0]),
     "numbers that add up to 1": lambda: envs.MixtureModel([MODEL, CASCADE], [0.5, 0.6]),

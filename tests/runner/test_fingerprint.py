@@ -171,8 +171,8 @@ def test_users_are_told_apart_by_their_numbers(tmp_path):
     with pytest.raises(ValueError, match=r"instance toy needs another label .*because .* Inst"):
         sweep(tmp_path, ["Random"], instances=[toy(0.2)])
     toy(0.2).save(tmp_path / "toy.json")
-    rows = sweep(tmp_path, ["Random"], instances=[f"later={tmp_path}/toy.json"]).rows
-    assert {*rows["instance"]} == {"later"}
+    later = sweep(tmp_path, ["Random"], instances=[f"later={tmp_path}/toy.json"])
+    assert later.names("instance") == ["later"]
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,8 @@ def _draw_checked_model(
     except ValueError as error:
         raise ValueError(
             f"{model_class.__name__}: {error}; the check draws parameters from [0, 1], unless you "
-            "pass a number, as in check_click_model(MyModel, {'slope': 2.5}), or the default is None"
+            "pass a number, as in check_click_model(MyModel, {'slope': 2.5}), or their default is "
+            "None"
         ) from None
     actual, expected = (model.n_items, model.n_positions), (n_items, n_positions)
     expect(actual == expected, f"n_items, n_positions are {actual}; expected {expected}")
