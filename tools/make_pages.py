@@ -186,7 +186,8 @@ def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) 
         tasks: the tasks that the board covers.
         ranked: the agents and their scores, best first.
     """
-    best = next(line for line, _ in ranked if line.agent not in OURS)
+    # published, and not tuned
+    best = next(line for line, _ in ranked if line.agent in AGENTS and line.agent not in OURS)
     has_abilities = len({task.ability for task in tasks}) > 1
     rows, undecided = [], []
     for line, summary in ranked:
@@ -236,7 +237,10 @@ def _versions(agent: str) -> tuple[str, str]:
     _, made = read_results(line_file(DATA, agent))
     played = [made["clickgym"], made.get("added", {}).get("clickgym")]
     replayed = replayed_with().get(agent, "–")
-    return ", ".join(it.removesuffix(".0") for it in played if it), replayed.removesuffix(".0")
+    short = [
+        it.removesuffix(".dev0").removesuffix(".0") for it in (*played, replayed) if it is not None
+    ]
+    return ", ".join(short[:-1]), short[-1]
 
 
 def _recommended() -> str:

@@ -109,7 +109,7 @@ class CountsByMethod(PositionBasedModel):
 LINE = sample_too_far.__code__.co_firstlineno + 2
 FAULTS = {
     ReturnsNoPlace: "sample returned None; expected -1, or the position",
-    WritesTooFar: f"IndexError: .*test_check_click_model.py:{LINE} in sample_too_far: .*override the property n_",
+    WritesTooFar: rf"IndexError: .*model\.py:{LINE} in sample_too_far: .* property n_uniforms",
     CountsByMethod: "n_uniforms is <bound method ",
     ComparesNeighbours: "the click probability of position 1 changes .* below position 1; clicks ",
     ForgetsExamined: "sample left an entry of clicks or examined that is not 0 or 1",

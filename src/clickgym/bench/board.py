@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -66,8 +67,10 @@ class Line(NamedTuple):
 
     @property
     def time(self) -> str:
-        """The average time per session in microseconds, as text."""
+        """The average time per session in microseconds, as text; a dash if it was not measured."""
         micros = 1e6 * self.seconds_per_session
+        if math.isnan(micros):
+            return "–"
         return f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
 
     def board_row(self, tasks: Sequence[ScoredTask]) -> list[str]:
