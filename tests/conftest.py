@@ -1,6 +1,7 @@
 """Settings and fixtures for all tests; property tests try the same examples every time."""
 
 import gc
+import importlib
 import os
 import re
 import runpy
@@ -16,6 +17,22 @@ os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and commands obey it
 os.environ.update(LOKY_MAX_CPU_COUNT="1", OMP_NUM_THREADS="1")  # workers only on request
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "examples", "")
 gc.set_threshold(1_000_000, 20, 20)  # garbage collection took a tenth of the time
+
+AGENT = """
+from clickgym.agents import Agent
+
+class Forward(Agent):
+    shift = 0
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.ranking = list(range(n_positions))
+
+    def rank(self, observation):
+        return self.ranking
+
+    def update(self, observation, ranking, clicks, reward): ...
+"""
+"""An agent in a module of a user, for `write`."""
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +117,19 @@ def program(monkeypatch, capsys):
         return capsys.readouterr().out
 
     return run
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write modules of a user into a folder on the import path."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits in one second look the same
+
+    def write(**files):
+        for name, text in files.items():
+            file = tmp_path / f"{name.replace('__', '/')}.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        importlib.invalidate_caches()
+
+    return write

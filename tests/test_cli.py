@@ -14,8 +14,8 @@ import clickgym
 from clickgym.agents import AGENTS
 from clickgym.cli import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
+from clickgym.measure.metrics import METRICS
 from clickgym.runner.commands.run import run
-from clickgym.runner.metrics import METRICS
 
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 

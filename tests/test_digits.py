@@ -1,13 +1,8 @@
-"""Tests of the digits of version 3.0, which every later version keeps: regret of agents, sessions
-of environments, fitted parameters.
+"""Tests of digits that every version keeps: regret of agents, sessions of environments, fitted
+parameters.
 
-``tests/data/digits.json`` holds the digits, and what they were made by, on commit 2fda8eef. Floats
-are written as by ``float.hex()``, and whole numbers as such. There are three exceptions:
-RankedKLUCB, which may change when KL-UCB is computed by Newton's method; MixTS and SlateQ, which
-are new agents in 7.0 and 9.1; and DCMKLUCB where sessions do not most likely end at the top,
-because since 7.0 the agent is told where sessions end. In 5.0, sums with a fixed order changed the
-last bits of the CascadeMDP and the contextual ids, and the choice between lists of equal value. The
-ids of queries were added in 6.0.
+``tests/data/digits.json`` holds the digits, and what they are of. Floats are written as by
+``float.hex()``, and whole numbers as such. The changelog names each change of a digit.
 
 Lists, clicks, states, rewards and all whole numbers are equal on every processor
 (``tests/processors.py`` tries several). Other floats, such as regret, are equal to twelve digits,

@@ -26,7 +26,7 @@ import study
 from study import Finding, Number, Statement, all_of, certain, estimate, number
 
 from clickgym.envs import load_instance
-from clickgym.runner.metrics import wrong_pairs
+from clickgym.measure.metrics import wrong_pairs
 
 ENVS = {
     "CM": "CMRank-v0:n_positions=10,cutoff=5",

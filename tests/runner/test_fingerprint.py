@@ -9,7 +9,7 @@ import pytest
 
 import clickgym
 from clickgym.envs import CLICK_MODELS, Instance
-from tests.runner.conftest import AGENT
+from tests.conftest import AGENT
 
 pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 

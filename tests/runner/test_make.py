@@ -18,9 +18,9 @@ from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel, load_instance
 from clickgym.runner.make import by_label, resolve_agent, spec_of, split_label
+from tests.conftest import AGENT
 from tests.helpers.programs import output
 from tests.helpers.slow import slow
-from tests.runner.conftest import AGENT
 
 pytestmark = pytest.mark.uncompiled
 

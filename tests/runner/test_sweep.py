@@ -20,8 +20,8 @@ from clickgym.agents.agent import UnsuitedError
 from clickgym.core.kernels import uncompiled
 from clickgym.envs import CascadeModel, ClickEnv, QueryUsers, list_instances
 from clickgym.runner.results_folder import run_seed
+from tests.conftest import AGENT
 from tests.helpers.slow import slow
-from tests.runner.conftest import AGENT
 
 ENVS, AGENTS = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["TopRank", "Random"]
 pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]

@@ -16,7 +16,7 @@ import pytest
 
 import clickgym
 from clickgym.runner.workers import Progress
-from tests.runner.conftest import AGENT
+from tests.conftest import AGENT
 
 
 def imported(write, name, text):

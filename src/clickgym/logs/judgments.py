@@ -49,7 +49,7 @@ from ..core.checks import (
 from ..core.files import one_line_errors
 from ..core.sums import weighted_sums
 from ..envs import ContextualModel, DynamicBayesianModel, Instance
-from ..runner.metrics import mean_ndcg
+from ..measure.metrics import mean_ndcg
 from .reading import label_text, open_unzipped
 
 Floats = NDArray[np.float64]

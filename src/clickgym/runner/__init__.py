@@ -9,8 +9,8 @@
 - ``sweep_jobs`` plays the runs that the folder lacks, in parallel (``workers``).
 - ``play`` plays one run. ``play.play_run``, which contains `clickgym.run`, chooses one of the loops
   in ``play.compiled_loop`` and ``play.python_loop``. ``play.run_inputs`` defines the argument of
-  every loop, ``metrics`` additional metrics, and ``run_errors`` errors that say whether the agent
-  or the environment failed.
+  every loop, ``play.run_metrics`` combines the additional metrics of a run, and ``run_errors``
+  defines errors that say whether the agent or the environment failed.
 - ``results`` stores the rows of sweeps and single runs, ``summaries`` computes the table of final
   results, and ``reports`` prints this table (on a ``console``) and draws the figure.
 
@@ -27,6 +27,6 @@ Four words have a fixed meaning in these modules:
   run is identified by the labels of its agent, environment and instance, and by its number.
 """
 
-from .metrics import METRICS, Metric
+from ..measure.metrics import METRICS, Metric
 
 __all__ = ["METRICS", "Metric"]

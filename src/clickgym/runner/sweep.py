@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from ..core.checks import check_count, check_horizon, check_path, is_integer, value_error
 from ..measure.meter import checkpoint_steps
 from .make import AgentLike, EnvLike, by_label
-from .metrics import Metrics
 from .play.play_run import Engine
+from .play.run_metrics import Metrics
 from .results import Results
 from .results_folder import FinishedRuns, open_folder, rows_of_sweep
 from .sweep_jobs import play_missing

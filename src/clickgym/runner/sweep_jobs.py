@@ -20,9 +20,9 @@ from ..core.errors import WorkerError
 from ..core.kernels import compilation_note
 from ..envs import UserModel
 from .make import make_env, make_resolved_agent, own_copies
-from .metrics import Metrics
 from .play.play_run import engine_of, play_run
 from .play.run_inputs import OnChunk
+from .play.run_metrics import Metrics
 from .results_folder import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
 from .sweep_plan import Plan
 from .workers import (

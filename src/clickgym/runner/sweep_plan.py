@@ -10,6 +10,7 @@ from ..agents.agent import UnsuitedError
 from ..core.modules import module_of
 from ..envs import ClickEnv
 from ..envs.env_properties import sizes_of, user_model_of
+from ..measure.metrics import is_own
 from .fingerprint import fingerprint_of
 from .make import (
     AgentLike,
@@ -25,8 +26,8 @@ from .make import (
     split_label,
     warn_of_shared_arguments,
 )
-from .metrics import Metrics, is_own
 from .play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
+from .play.run_metrics import Metrics
 from .results_folder import Cell, Config, versions
 
 SESSIONS_PER_CALL = 20_000

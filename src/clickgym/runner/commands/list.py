@@ -9,8 +9,8 @@ import typer
 from ...agents import AGENTS
 from ...core.checks import check_choice
 from ...envs import ENVIRONMENTS, list_instances
+from ...measure.metrics import METRICS
 from ..console import Column, output_console, print_table
-from ..metrics import METRICS
 
 WIDEST = 100
 """The largest width of a line in characters, even if the output is a file or a pipe."""

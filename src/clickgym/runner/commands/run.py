@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ...measure.metrics import METRICS
 from ..console import output_console, print_text
-from ..metrics import METRICS
 from ..reports.table import print_results
 from ..results_folder import FIGURES, ROWS, SUMMARY
 from ..sweep import sweep

@@ -15,9 +15,9 @@ from ...core.checks import unknown_message
 from ...core.modules import object_of
 from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
+from ...measure.metrics import AT_K, METRICS, Metric, metric_of
 from ..console import output_console, print_text
 from ..make import BY_NAME, resolve_agent, resolve_env
-from ..metrics import AT_K, METRICS, Metric, metric_of
 
 
 def show(

@@ -31,10 +31,10 @@ from ...envs.registration import without_own_wrappers
 from ...measure.meter import CLICKS, REGRET, REWARD, CheckpointMeter, checkpoint_steps
 from ...measure.result import Result
 from ..make import AgentLike, EnvLike, make_agent, make_env
-from ..metrics import Metrics
 from .compiled_loop import play_compiled
 from .python_loop import play_learner, play_python
 from .run_inputs import OnChunk, Run, first_observation
+from .run_metrics import Metrics
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")

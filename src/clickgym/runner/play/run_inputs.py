@@ -10,8 +10,8 @@ import gymnasium as gym
 from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault
 from ...measure.meter import CheckpointMeter
-from ..metrics import Metrics
 from ..run_errors import environment_error
+from .run_metrics import Metrics
 
 CHUNK = 0.05
 """Seconds between two progress reports."""

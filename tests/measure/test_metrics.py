@@ -25,7 +25,7 @@ from clickgym.envs import (
     SessionError,
     kernel,
 )
-from clickgym.runner.metrics import METRICS, Metric
+from clickgym.measure.metrics import METRICS, Metric
 from tests.helpers.engines import Recorder
 from tests.helpers.judged import ndcg, with_test
 from tests.reference_agents import MODELS, make

@@ -15,31 +15,21 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents.agent import UnsuitedError
-from ..core.checks import as_array, check_choice, check_labels, short_repr
-from ..core.compiling import KernelError
-from ..core.errors import FAILURES, SessionError, cause
-from ..core.kernels import clock, entry, kernel
+from ..core.checks import as_array, check_choice, short_repr
+from ..core.kernels import kernel
 from ..core.modules import object_of
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
 from ..envs.env_properties import user_model_of
-from ..measure.meter import N_TOTALS, CheckpointMeter
-from ..measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
-from .make import split_label
-from .run_errors import agent_error
 
 Env = ClickEnv | ClickVectorEnv
-
-COLUMNS = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}
-"""The columns of results and of summaries. No metric may have the name of one of them."""
 
 
 class Metric(NamedTuple):
@@ -312,217 +302,6 @@ def is_share(name: str) -> bool:
     """Return whether a metric's mean per session is known to lie between 0 and 1."""
     metric = _metric_of_results(name)
     return metric is not None and metric.is_share
-
-
-@cache
-def add_metric(
-    value: Callable[..., float], column: int, measure_rest: Callable[..., None]
-) -> Callable[..., None]:
-    """Return a kernel that adds a session's value of one metric to the totals, and then calls
-    ``measure_rest`` for the remaining metrics.
-
-    Args:
-        value: the kernel of the metric.
-        column: the index of the metric in the totals.
-        measure_rest: the kernel for the remaining metrics.
-    """
-
-    @kernel
-    def measure(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
-        totals[column] += value(contexts[0], ranking, clicks, expectation)
-        measure_rest(contexts[1:], ranking, clicks, expectation, totals)
-
-    return measure
-
-
-@kernel
-def measure_nothing(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
-    pass
-
-
-class Metrics:
-    """The additional metrics of one run, combined in a single kernel.
-
-    The kernel is called as ``kernel(contexts, ranking, clicks, expectation, totals)``.
-
-    Args:
-        metrics: the names of the metrics, which `metric_of` must accept, with ``LABEL=`` before the
-            name of a user's own metric if its column is to have another name; or a mapping from
-            labels to names. By default, none.
-
-    Attributes:
-        specs: the metrics as text, with their labels.
-        names: the names of all metrics, or their labels, which become columns of the table.
-        summed: the names of the metrics that the kernel sums. In the totals, these metrics follow
-            regret, reward and clicks.
-        held_out: the metrics for which the agent ranks held-out queries at each checkpoint, with
-            their values so far.
-        seconds: the time spent on ranking held-out queries, in seconds.
-
-    Raises:
-        ValueError, ImportError: a name is unknown, is given twice, or is the name of a column of
-            results; or a label stands before a metric of clickgym, or is the name of one.
-    """
-
-    def __init__(self, metrics: Iterable[str] | Mapping[str, str] = ()) -> None:
-        if isinstance(metrics, Mapping):
-            metrics = [f"{label}={name}" for label, name in metrics.items()]
-        self.specs = check_labels("metrics", metrics)
-        pairs = [split_label(spec) for spec in self.specs]
-        self.names = check_labels("metrics", [label or name for label, name in pairs])
-        for label, name in pairs:
-            if (label or name) in COLUMNS:
-                raise ValueError(
-                    f"the metric {label or name!r} has the name of a column of the results; give "
-                    "it another label, or add it to METRICS under another name"
-                )
-            is_taken = label is not None and (label in METRICS or label.partition("@")[0] in AT_K)
-            if label is not None and (is_taken or not is_own(name) or not label.isprintable()):
-                raise ValueError(
-                    f"metric is {f'{label}={name}'!r}; expected a new label before the name of "
-                    "your own metric, as in mine=my_module:my_metric"
-                )
-        self._metrics = {label or name: metric_of(name) for label, name in pairs}
-        self.summed = tuple(name for name, metric in self._metrics.items() if metric.kernel)
-        self.held_out: dict[str, list[float]] = {
-            name: [] for name, metric in self._metrics.items() if not metric.kernel
-        }
-        self.seconds = 0.0
-        self.kernel = measure_nothing
-        for column, name in reversed(list(enumerate(self.summed, N_TOTALS))):
-            kernel = self._metrics[name].kernel
-            assert kernel is not None
-            self.kernel = add_metric(kernel, column, self.kernel)
-        self._measure = entry(self.kernel)
-        self._state: Any = None
-        self._contexts: list[tuple[Any, ...]] = []
-
-    def measure(
-        self,
-        contexts: tuple[Any, ...],
-        ranking: NDArray[np.int64],
-        clicks: NDArray[Any],
-        expectation: float,
-        totals: NDArray[np.float64],
-    ) -> None:
-        """Add the values of a session to the totals.
-
-        Raises:
-            SessionError: a metric failed.
-        """
-        try:
-            self._measure(contexts, ranking, clicks, expectation, totals)
-        except KernelError:
-            raise
-        except FAILURES as error:
-            raise self.error(error) from error
-
-    def error(self, error: BaseException) -> SessionError:
-        """Return the error to raise after the kernel of a metric failed; it names the user's own
-        metrics, one of which must be at fault.
-        """
-        own = [spec for spec in self.specs if is_own(spec)]
-        return SessionError(f"the metric {' or '.join(own)}: {cause(error)}")
-
-    def columns(self, meter: CheckpointMeter) -> dict[str, NDArray[np.float64]]:
-        """Return the values of each metric at the checkpoints, by the metric's name."""
-        columns = dict(zip(self.summed, meter.metrics.T, strict=True))
-        columns |= {name: np.array(values) for name, values in self.held_out.items()}
-        return {name: columns[name] for name in self.names}
-
-    def check_env(self, env: Any) -> None:
-        """Check that an environment has everything that the metrics require.
-
-        Raises:
-            ValueError: the environment lacks something that a metric requires.
-        """
-        self.contexts(env)
-        for name in self.held_out:
-            held_out_queries(env, name)
-
-    def check_agent(self, agent: Any) -> None:
-        """Check that an agent can rank held-out queries, if a metric requires this.
-
-        Raises:
-            UnsuitedError: the agent's class has no method ``best(features)``.
-        """
-        for name in self.held_out:
-            try:
-                inspect.signature(getattr(agent, "best", None)).bind(None)  # type: ignore[arg-type]
-            except TypeError:
-                reason = (
-                    f"cannot rank held-out queries for {name}: its class has no method "
-                    "best(features)"
-                )
-                raise UnsuitedError(type(agent).__name__, reason) from None
-
-    def measure_held_out(self, agent: Any, env: Any, meter: CheckpointMeter) -> None:
-        """If a new checkpoint has been reached, let the agent rank the documents of all held-out
-        queries, and store the values of the held-out metrics.
-
-        Raises:
-            AgentError: the agent failed, or did not return a permutation of a query's documents.
-        """
-        for name, values in self.held_out.items():
-            n_new = len(meter.steps) - len(values)  # a step of streams may pass several checkpoints
-            if n_new:
-                start = clock()
-                queries = held_out_queries(env, name)
-                try:
-                    value = mean_ndcg(agent.best, queries, self._metrics[name].k)
-                except FAILURES as error:
-                    when = f"{name} after step {meter.step}"
-                    raise agent_error(agent, env, when, error) from error
-                values += [value] * n_new
-                self.seconds += clock() - start
-
-    def contexts(self, env: Any, b: int = 0) -> tuple[Any, ...]:
-        """Return the context of each summed metric, for the current users on stream ``b``.
-
-        Raises:
-            ValueError: the environment lacks something that a metric requires, or the function of
-                a user's own metric failed.
-        """
-        return tuple(self._context(name, env, b) for name in self.summed)
-
-    def _context(self, name: str, env: Any, b: int) -> Any:
-        build = self._metrics[name].context
-        if build is None:
-            return None
-        if user_model_of(env) is None:
-            raise ValueError(
-                f"the metric {name!r} requires a click model, but {env} is not a ClickEnv"
-            )
-        try:
-            return build(env, b)
-        except ValueError:
-            raise
-        except FAILURES as error:
-            raise ValueError(f"the context of the metric {name!r}: {cause(error)}") from error
-
-    def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
-        """Return the contexts of each stream's next session. The contexts do not change when the
-        step draws new candidates.
-        """
-        state = getattr(env, "state", None)
-        if not self._contexts or state is not self._state:  # at the start, and when users change
-            self._state = state
-            self._contexts = [self.contexts(env, b) for b in range(n_streams)]
-        return [tuple(map(_keep_values, contexts)) for contexts in self._contexts]
-
-
-def _keep_values(context: Any) -> Any:
-    """Return a context in which arrays are replaced by copies, because the step may overwrite them
-    before the metric is computed.
-    """
-    if isinstance(context, GainContext):
-        return context.before_step()
-    if isinstance(context, np.ndarray):
-        return context.copy()
-    if isinstance(context, tuple):
-        values = [_keep_values(value) for value in context]
-        return context._make(values) if hasattr(context, "_make") else tuple(values)
-    return context
 
 
 # ------------------------------------------------------------------------------- held-out queries
