@@ -194,3 +194,13 @@ def test_public_names_have_docstrings_with_every_parameter_and_an_example(room):
             parameters = inspect.signature(thing).parameters
             missing += [f"{name}: {word}" for word in parameters if word not in named]
     assert not missing, "\n".join(missing)
+
+
+def test_make_quick_selects_tests_that_exist():
+    missing = []
+    for line in (ROOT / "tests" / "quick.txt").read_text(encoding="utf-8").split():
+        file, _, test = line.partition("::")
+        missing += [line] * (
+            f"def {test.partition('[')[0]}" not in (ROOT / file).read_text("utf-8")
+        )
+    assert not missing, "\n".join(missing)
