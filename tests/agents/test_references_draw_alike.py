@@ -82,7 +82,8 @@ def test_law(name):
     if expected is None:
         assert len(set(map(tuple, np.array(lists).tolist()))) == 1, (
             f"{name} draws its lists, and {type(reference).__name__} does not say from which law: "
-            "write its method `lists` (see Reference in tests/reference_agents/reference.py)"
+            "write its method `lists` (see Reference in tests/reference_agents/reference.py), or, "
+            "if only ties are random, add sessions to SESSIONS until no tie is left"
         )
     else:
         assert p_value(lists, expected) > FALSE_ALARM

@@ -66,8 +66,8 @@ class CompiledAgent(Agent):
         >>> agent = CascadeTS(4, 2, seed=1)
         >>> ranking = agent.rank()
         >>> agent.update(None, ranking, [1, 0])
-        >>> agent.hyperparameters, int(agent.state.clicks[ranking[0]])
-        ({'feedback': 'last_click'}, 1)
+        >>> agent.hyperparameters["feedback"], int(agent.state.clicks[ranking[0]])
+        ('last_click', 1)
     """
 
     paper: ClassVar[str]

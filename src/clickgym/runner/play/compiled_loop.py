@@ -14,6 +14,7 @@ from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import clock, entry, kernel
 from ...envs.base_env import name_of
 from ...envs.simulation.session import SessionBuffers, play_session
+from ...measure.meter import CLICKS, REGRET, REWARD
 from ..run_errors import agent_error, check_list
 from .run_inputs import CHUNK, Run
 
@@ -61,7 +62,7 @@ def session_loop(
     @kernel
     def sessions(data, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
         constants, state, shown, totals = data.constants, data.state, data.shown, data.totals
-        regret, rewards, n_clicks = totals[0], totals[1], totals[2]
+        regret, rewards, n_clicks = totals[REGRET], totals[REWARD], totals[CLICKS]
         last_reward, last_satisfied, played = 0.0, -1, np.int64(0)
         n_checkpoints = 0
         while played < n_sessions:
@@ -86,11 +87,11 @@ def session_loop(
                 begin(constants, state, np.int64(0), env_rng)
             shown.draws[0] = False
             if played == data.checkpoints[n_checkpoints]:
-                totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+                totals[REGRET], totals[REWARD], totals[CLICKS] = regret, rewards, n_clicks
                 for i in range(len(totals)):
                     data.at_checkpoints[n_checkpoints, i] = totals[i]
                 n_checkpoints += 1
-        totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+        totals[REGRET], totals[REWARD], totals[CLICKS] = regret, rewards, n_clicks
         return played, last_reward, last_satisfied
 
     return sessions
