@@ -68,6 +68,18 @@ class ComparesNeighbours(PositionBasedModel):
     marginals_kernel = marginals_of_neighbours
 
 
+@kernel
+def sample_from_numpy(parameters, ranking, uniforms, clicks, examined):
+    for k in range(len(ranking)):
+        examined[k] = 1
+        clicks[k] = np.random.random() < 0.5  # noqa: NPY002
+    return -1
+
+
+class DrawsElsewhere(PositionBasedModel):
+    sample_kernel = sample_from_numpy
+
+
 class ForgetsExamined(PositionBasedModel):
     sample_kernel = sample_clicks_only
 
@@ -110,6 +122,7 @@ LINE = sample_too_far.__code__.co_firstlineno + 2
 FAULTS = {
     ReturnsNoPlace: "sample returned None; expected -1, or the position",
     WritesTooFar: rf"IndexError: .*model\.py:{LINE} in sample_too_far: .* property n_uniforms",
+    DrawsElsewhere: r"sample drew the clicks \[.* from the same uniform numbers",
     CountsByMethod: "n_uniforms is <bound method ",
     ComparesNeighbours: "the click probability of position 1 changes .* below position 1; clicks ",
     ForgetsExamined: "sample left an entry of clicks or examined that is not 0 or 1",

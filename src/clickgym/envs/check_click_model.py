@@ -141,6 +141,13 @@ def _run(model: Any) -> None:
                     f"sample returned {short_repr(satisfied)}; expected -1, or the position "
                     "(from 0) at which the user left satisfied",
                 )
+                first_clicks = clicks.copy()
+                model.sample_kernel(*arguments)
+                expect(
+                    np.array_equal(clicks, first_clicks),
+                    f"sample drew the clicks {first_clicks.tolist()}, and then {clicks.tolist()} "
+                    "from the same uniform numbers; expected all randomness to come from uniforms",
+                )
             marginals = np.empty((2, model.n_positions))
             model.marginals_kernel(parameters, ranking, *marginals, scratch)
             for reward, cutoff in _questions(model):

@@ -138,6 +138,8 @@ class Instance:
         name = model_class if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
             has = f"it has {', '.join(self.models)}"
+            if f"PiecewiseStationaryModel of {name}" in self.models:
+                has += f"; its users change, so use NonStationary{name}Rank-v0"
             raise ValueError(f"the instance {self.name!r} has no model {name!r}; {has}")
         users = self.models[name]
         if users.n_items != self.n_items:

@@ -43,8 +43,8 @@ class FormattedTable(NamedTuple):
         title: a line with the measure, the horizon, and the instances and runs that are averaged.
         headings: the headings of the columns, the heading of the agents first.
         environments: the rows of each environment, by the environment's title.
-        notes: sentences to print below the table, for example about unfinished runs, unknown regret
-            and what agents were told in addition to clicks.
+        notes: sentences to print below the table, for example about unknown regret and what agents
+            were told in addition to clicks.
     """
 
     title: str
@@ -79,6 +79,9 @@ def print_results(
         console.print()
     for note in table.notes:
         print_text(console, note)
+    if n_missing := results.n_missing:
+        cure = "To resume, run the command that began them again."
+        print_text(console, f"Runs not finished: {n_missing:,}. {cure}")
     console.print()
 
 
@@ -135,8 +138,6 @@ def format_table(
             "– means not measured: your own loop measures no additional metrics, and no reward "
             "that a wrapper changed."
         )
-    if n_missing := results.n_missing:
-        notes.append(f"Runs not finished: {n_missing:,}. Run the same command again to resume.")
     if len(unknown_envs):
         unknown_text = f"Regret is unknown in {', '.join(map(shorten, unknown_envs))}"
         notes.append(
