@@ -38,6 +38,7 @@ from when_rl_pays import (  # noqa: E402
 
 FILE, FIGURE = DOCS.parent / "tools" / "rl.parquet", DOCS / "rl.png"
 SEARCH = DOCS.parent / "tools" / "rl_search.parquet"
+DBN = DOCS.parent / "tools" / "dbn.parquet"
 STUDY = PAPERS / "results" / "when_rl_pays.parquet"
 CONTEXTUAL, CASCADE, RANDOM = "ContextualPBMRank-v0", "ContextualCMRank-v0", "Random"
 QUERY = "PBMRank-v0"
@@ -213,6 +214,18 @@ def stateful_table() -> Rows:
 def journey_regrets() -> dict[str, NDArray[np.float64]]:
     """Return the regret of each agent on the ten journeys, by agent."""
     return dict(on_ten_journeys(read(STUDY)[0]))
+
+
+def dbn_shares() -> dict[str, NDArray[np.float64]]:
+    """Return the regret of each agent on ten random instances of the DBN, as percentages of the
+    regret of random lists on the same instances, by agent.
+    """
+    table = read_results(DBN)[0].sort("instance")
+    regrets = {
+        str(agent): part["regret"].to_numpy()
+        for (agent,), part in table.group_by("agent", maintain_order=True)
+    }
+    return {agent: 100 * values / regrets[RANDOM] for agent, values in regrets.items()}
 
 
 def journeys_table() -> Rows:

@@ -132,6 +132,8 @@ def test_shares_of_the_readme():
     expected = [
         shares["PBMRank-v0", "CascadeKLUCB"],
         shares["PBMRank-v0", "A2C"],
+        rl_page.dbn_shares()["MixTS"],
+        rl_page.dbn_shares()["A2C"],
         shares["personal", rl_page.best_networks()[1]],
         shares["personal", rl_page.best_setting("PPO")],
         shares["personal:features=outer", "LinearTS"],
