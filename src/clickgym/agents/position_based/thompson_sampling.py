@@ -106,7 +106,7 @@ class PBMTS(ExaminationAgent):
         section 5 (PBM-TS).
 
     Deviations from the paper:
-        1. ⚠ We did not have access to the text of section 5. We derived the posterior from the
+        1. ⚠ Our copy of the paper ends before section 5. We derived the posterior from the
            model, with a uniform prior on θ; ties are broken uniformly at random.
 
     Example:
@@ -200,7 +200,7 @@ class BCMPTS(ExaminationAgent):
     multiple plays*, ICML 2015.
 
     Deviations from the paper:
-        1. ⚠ We did not have access to the text of section 5. We inferred the corrected counts and
+        1. ⚠ Our copy of the paper ends before section 5. We inferred the corrected counts and
            the uniform prior from the agent's name, bias-corrected multiple-play Thompson sampling.
 
     Example:
