@@ -54,7 +54,7 @@ their results. Name an algorithm by module and class, for example ``sb3_contrib:
 """
 
 NUMBERS: Mapping[str, Callable[[str, Any], object]] = {
-    **dict.fromkeys(("n_envs", "n_steps", "batch_size", "n_epochs", "buffer_size"), check_count),
+    **dict.fromkeys(("n_steps", "batch_size", "n_epochs", "buffer_size"), check_count),
     **dict.fromkeys(
         ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_final_eps"),
         partial(check_number, least=0, most=1),
@@ -121,7 +121,8 @@ class Learner(BaseAgent):
         ImportError: the library is not installed.
         TypeError: the library's class does not have one of the hyper-parameters, or ``n_items`` is
             not a number of items.
-        ValueError: ``n_items``, ``n_positions`` or a hyper-parameter in `NUMBERS` is invalid.
+        ValueError: ``n_items``, ``n_positions``, ``n_envs`` or a hyper-parameter in `NUMBERS` is
+            invalid.
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
     reinforcement learning implementations*, JMLR 2021.
@@ -175,7 +176,7 @@ class Learner(BaseAgent):
         self._of_features = {
             name: value for name, value in self.with_features.items() if name not in hyperparameters
         }
-        self.n_envs = int(self.hyperparameters["n_envs"])
+        self.n_envs = check_count("n_envs", self.hyperparameters["n_envs"])
         self.rng = generator(seed)
         self._order = self.rng.permutation(self.n_items)
         self.model: Any = None

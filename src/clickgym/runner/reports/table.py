@@ -107,9 +107,9 @@ def format_table(
     """
     knowledge = [*notes_on_knowledge(results, names or {})]
     table, metrics = results.table(reference), metrics_of(results.rows)
-    last = results.rows.filter(step=results.horizon)
-    over = describe_units(count_runs(with_units(last), ["env", "agent"]))
-    families = families_of(results)
+    last = with_units(results.rows.filter(step=results.horizon))
+    over = describe_units(count_runs(last, ["env", "agent"]))
+    families = families_of(last)
     if names:  # the names of instances say which family they are from, so they are changed last
         results = _renamed(results, names)
         table = table.with_columns(col("env", "agent", "reference").replace(names))
@@ -303,11 +303,11 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
         yield f"{TOO_FEW[over][units - 1]} too few for p."
 
 
-def families_of(results: Results) -> dict[str, list[str]]:
+def families_of(rows: polars.DataFrame) -> dict[str, list[str]]:
     """Return the families of each environment whose rows are means over instances of different
-    families.
+    families, given the rows that `with_units` returned.
     """
-    mixed = with_units(results.rows).filter(over="families")
+    mixed = rows.filter(over="families")
     return {
         env: sorted({name.partition(":")[0] for name in part["instance"].unique()})
         for (env,), part in mixed.group_by("env", maintain_order=True)
