@@ -25,8 +25,7 @@ def played(seed, env_id="PBMRank-v0"):
     agent = clickgym.make_agent("CascadeUCB1", env, seed=seed)
     observation, _ = env.reset(seed=seed)
     for _ in range(T):
-        ranking = agent.rank(observation)
-        seen = observation
+        seen, ranking = observation, agent.rank(observation)
         observation, reward, *_ = env.step(ranking)
         agent.update(seen, ranking, observation, reward)
     return env.result("mine", trained=0)
@@ -110,7 +109,9 @@ def test_what_would_count_twice_or_as_another_is_refused():
     run, again, short = (clickgym.run("Random", "PBMRank-v0", n, seed=n) for n in (T, T, 100))
     unseeded, another = (clickgym.run("Random", "PBMRank-v0", T) for _ in range(2))
     sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, n_jobs=1)
-    mine = dataclasses.replace(streams(), agent="Random")
+    mine, later = (dataclasses.replace(streams(seed), agent="Random") for seed in (0, 1))
+    with pytest.warns(match=r"seeds 7001 and 7003 .* such as 0, 1000 and 2000"):
+        near = [streams(seed, "sync") for seed in (7001, 7003)]
     one, other, changed = (
         clickgym.sweep({env: spec}, {name: agent}, T, 2, seed=seed, n_jobs=1)
         for env, spec, name, agent, seed in (
@@ -123,7 +124,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([played(4), short], r"different numbers of .*Random 100; use .*env\.result\(name, 100\)"),
         ([run, again], f"Random in PBMRank-v0 has two runs with the seed {T}"),
         ([played(4), played(4)], "mine in PBMRank-v0 has two runs with the seed 4"),
-        ([streams(1, "sync"), streams(3, "sync")], "seeds 1 and 3 .* such as 0, 3 and 6"),
+        (near, "seeds 7001 and 7003 .* such as 0, 1000 and 2000"),
         ([run, run], "the same result is in the list twice"),
         ([mine, sweep], "in PBMRank-v0, Random is the name of runs from different sources"),
         ([run, sweep], "in PBMRank-v0, Random is the name of runs from different sources"),
@@ -136,12 +137,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
     assert len(clickgym.Results([run, dataclasses.replace(run, agent="other")]).table()) == 2
     for twice in ([sweep, sweep], [sweep, clickgym.Results([sweep])]):
         assert clickgym.Results(twice).table()["runs"].to_list() == [2]
-    apart = [streams(seed, "sync") for seed in (4, 1)]
-    for two in (
-        [mine, dataclasses.replace(streams(1), agent="Random")],
-        [unseeded, another],
-        apart,
-    ):
+    for two in ([mine, later], [unseeded, another], [near[0], streams(7004, "sync")]):
         assert clickgym.Results(two).table()["runs"].to_list() == [2]
 
 

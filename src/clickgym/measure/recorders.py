@@ -31,7 +31,7 @@ from ..envs.env_properties import label_of, query_of, user_model_of
 from ..envs.vector_env import ClickVectorEnv
 from ..envs.wrappers.item_by_item import Choices
 from .meter import SessionMeter, checkpoint_steps
-from .result import NO_SESSION, OWN_LOOP, Result
+from .result import NO_SESSION, OWN_LOOP, Result, same_users_message
 from .sessions import SessionReader, checked_stream, measure_stream, own_sessions, session_readers
 
 
@@ -237,7 +237,9 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
             regret.
 
     Warns:
-        UserWarning: users have a memory, and ``max_episode_steps`` ends episodes before they leave.
+        UserWarning: users have a memory, and ``max_episode_steps`` ends episodes before they leave;
+            or streams have the same users as those of another run in this process, because the two
+            runs have seeds that lie too close together.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -273,6 +275,8 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         self._begin(stream)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        if not self.meter.step and self._n_seeds > 1 and isinstance(seed, int):
+            _warn_of_same_users(self._stream, range(seed, seed + self._n_seeds))
         # a mask of the streams to reset, which Gymnasium removes from the options
         is_reset = (options or {}).get("reset_mask", True)
         start = super().reset(seed=seed, options=options)
@@ -327,6 +331,27 @@ def _warn_of_short_episodes(stream: Any) -> None:
             "clickgym.run; leave max_episode_steps out",
             stacklevel=3,
         )
+
+
+_SEEDS: list[tuple[str, range]] = []
+"""The environments and the seeds of the vector environments of Gymnasium that began a run in this
+process.
+"""
+
+
+def _warn_of_same_users(stream: Any, seeds: range) -> None:
+    """Warn if a run with another seed has streams with some of these seeds. The same seed may be
+    used again, to train another algorithm on the same users.
+    """
+    label = f"{label_of(stream)}, {getattr(stream.unwrapped, 'instance', 'custom')}"
+    for other_label, other in _SEEDS:
+        if other_label == label and other[0] != seeds[0] and {*other} & {*seeds}:
+            first, second = sorted([other, seeds], key=lambda each: each[0])
+            message = same_users_message(first[0], second[0], len(first))
+            warnings.warn(f"{name_of(stream)}: {message}", stacklevel=3)
+            break
+    if (label, seeds) not in _SEEDS:
+        _SEEDS.append((label, seeds))
 
 
 def _layers(env: Any) -> Iterator[Any]:

@@ -23,6 +23,23 @@ NO_SESSION = (
 )
 """The reason why a loop on a vector environment may have fewer sessions than it has steps."""
 
+
+def same_users_message(first: int, second: int, n_streams: int) -> str:
+    """Return the message about two seeds that lie so close together that streams of Gymnasium's
+    vector environments have the same users.
+
+    Args:
+        first, second: the two seeds.
+        n_streams: the number of streams of the run with the seed ``first``.
+    """
+    gap = max(n_streams, 1000)
+    return (
+        f"streams of the runs with the seeds {first} and {second} have the same users, because "
+        "Gymnasium gives the streams of a run the seeds seed, seed + 1, ...; choose seeds that lie "
+        f"further apart, such as 0, {gap} and {2 * gap}"
+    )
+
+
 RUN_COLUMNS = {
     "env": str,
     "instance": str,

@@ -24,7 +24,7 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..core.text import counted
-from ..measure.result import HOW_PLAYED, NO_SESSION, Result
+from ..measure.result import HOW_PLAYED, NO_SESSION, Result, same_users_message
 from .results_folder import (
     FIGURES,
     LABEL_COLUMNS,
@@ -598,12 +598,8 @@ def _check_runs(last: polars.DataFrame) -> None:
     for env, agent, first, end, second in overlapping[
         ["env", "agent", "seed", "last_seed", "next"]
     ].rows():
-        n = end - first + 1
-        raise ValueError(
-            f"{agent} in {env}: streams of the runs with the seeds {first} and {second} have the "
-            "same users, because Gymnasium gives the streams of a run the seeds seed, seed + 1, "
-            f"...; choose seeds that differ by at least {n}, such as 0, {n} and {2 * n}"
-        )
+        message = same_users_message(first, second, end - first + 1)
+        raise ValueError(f"{agent} in {env}: {message}")
     source = polars.struct(IS_OWN, col("sweep_seed").is_null())
     mixed = last.filter(source.n_unique().over("env", "agent") > 1)
     for env, agent in mixed["env", "agent"].rows():
