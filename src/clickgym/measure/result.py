@@ -92,7 +92,8 @@ class Result:
         query: the number of the run's query, if the users have several queries; None if they have
             only one, or if the run covers several queries.
         trained: the number of sessions from which the agent had learned before the first measured
-            session, as you reported it; None if you did not report it.
+            session, or before a `FrozenPolicy` was frozen, as you reported it; None if you did not
+            report it.
         unrecorded: the number of sessions before the last measured session that the environment
             simulated but nothing measured; None if your own loop stepped an environment that does
             not tell: one from another package, or one in another process.

@@ -123,9 +123,9 @@ def test_what_a_learner_has_learned_can_be_frozen(name):
     quick = {"n_envs": 8} | ({} if name == "DQN" else {"n_steps": 6, "batch_size": 24})
     learner = clickgym.make_agent(name, env, seed=0, **quick)
     clickgym.run(learner, env, 300, seed=0)
-    agent = FrozenPolicy(model=learner.model)
+    agent = FrozenPolicy(model=learner.model, trained=300)
     result = clickgym.run(agent, env, 50, seed=0)
-    assert (result.agent, result.engine, result.steps[-1]) == ("FrozenPolicy", "frozen policy", 50)
+    assert (result.agent, result.engine, result.trained) == ("FrozenPolicy", "frozen policy", 300)
 
 
 FEATURES = ContextualModel(

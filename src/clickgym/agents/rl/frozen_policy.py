@@ -62,13 +62,16 @@ class FrozenPolicy(Agent):
             an action from its policy.
         seed: the seed of the random generator with which the model draws actions and
             `PlackettLuceActorCritic` breaks ties. Torch's global generator does not change.
+        trained: the number of sessions from which the policy learned before it was frozen, which
+            tables show; by default, they show no number. The clicks lost in these sessions are not
+            counted.
 
     Raises:
         TypeError: ``model`` is neither a model nor a function, or is a file without an
             ``algorithm``, or the numbers of items and positions cannot be read from ``model`` and
             are not given.
         ValueError: ``n_items`` or ``n_positions`` is invalid, or differs from the model's action
-            space; or the algorithm cannot load the file.
+            space; or the algorithm cannot load the file; or ``trained`` is negative.
         OSError: the file cannot be read.
 
     Example:
@@ -95,6 +98,7 @@ class FrozenPolicy(Agent):
         deterministic: bool = True,
         seed: Seed = None,
         algorithm: Any = None,
+        trained: int | None = None,
     ) -> None:
         if isinstance(model, str | os.PathLike):
             model = _load(model, algorithm)
@@ -105,6 +109,7 @@ class FrozenPolicy(Agent):
                 "predict, the file of one, or a function that returns lists"
             )
         self.deterministic = check_flag("deterministic", deterministic)
+        self.trained = None if trained is None else check_count("trained", trained, 0)
         self._actions: Any = getattr(model, "action_space", None)
         self._model_space: Any = getattr(model, "observation_space", None)
         self._env_space: Any = None  # the environment's space, which `engine_in` sets

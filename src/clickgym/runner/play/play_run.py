@@ -337,6 +337,7 @@ def play_run(
         seconds=seconds,
         engine=engine,
         query=query,
+        trained=agent.trained if isinstance(agent, FrozenPolicy) else None,
         unrecorded=max(n_simulated - meter.step, 0),
     )
 
