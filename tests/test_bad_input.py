@@ -72,10 +72,12 @@ RUN --metrics clumsy:share        metric 'clumsy:share': the module 'clumsy' has
 RUN --metrics clumsy:builtin      expected a clickgym.runner.Metric with a kernel
 RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an integer k
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
+ENV CartPole-v1                   plays only environments in which an action is a list of items
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
 ENV PBMRank-v0:n_items=20         try instance='uniform:n_items=20'
 ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
 AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?
+AGENT TRPO                        name it with its library, as sb3_contrib:TRPO
 AGENT CascadeTS:feedbak=x         unknown hyper-parameter 'feedbak'; did you mean 'feedback'?
 AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
 AGENT EpsilonGreedy:epsilon=1,epsilon=0   expected key=value once for each key
@@ -175,6 +177,7 @@ CALLS = {
         "CM", instance="yandex-9", attraction=[0.5]
     ),
     "attraction, examination; missing: exam": lambda: ClickEnv("PBM", attraction=[0.5]),
+    "'shipped' stands for several": lambda: gym.make("PBMRank-v0", instance="shipped"),
     "does not define the reward 'satisfaction'": lambda: ClickEnv(MODEL, "satisfaction"),
     "expected a list of 2 or more click models": lambda: envs.MixtureModel([MODEL], [1.0]),
     "numbers that add up to 1": lambda: envs.MixtureModel([MODEL, CASCADE], [0.5, 0.6]),

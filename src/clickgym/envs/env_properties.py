@@ -53,11 +53,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     check_kind("env", env, gym.Env, AN_ENV)
     list_size = list_sizes(env.action_space)
     if list_size is None:
-        raise ValueError(
-            f"the action space of {env} is {env.action_space}; expected ranked lists: "
-            "clickgym.envs.RankedList(n_items, n_positions) or "
-            "MultiDiscrete([n_items] * n_positions)"
-        )
+        raise _no_lists(env, env.action_space)
     n_items, n_positions = list_size
     if not isinstance(env.unwrapped, ClickEnv):
         check_positions(n_positions, n_items)
@@ -70,16 +66,29 @@ def sizes_of(env: gym.Env) -> Sizes:
     )
 
 
+def _no_lists(env: Any, actions: gym.Space[Any]) -> ValueError:
+    """Return the error to raise if the actions of an environment are not ranked lists."""
+    return ValueError(
+        f"the action space of {env} is {actions}; expected ranked lists: "
+        "clickgym.envs.RankedList(n_items, n_positions) or MultiDiscrete([n_items] * n_positions), "
+        "because clickgym plays only environments in which an action is a list of items"
+    )
+
+
 def check_shows_clicks(env: Any, n_positions: int | None = None) -> int:
     """Check that an environment from another package, or each stream of a vector environment,
     observes clicks, and return the number of clicks in an observation.
 
     Raises:
-        ValueError: the observations are not clicks; the message says what is expected.
+        ValueError: the observations are not clicks, and the actions may not be lists either; the
+            message says what is expected.
     """
     space = getattr(env, "single_observation_space", env.observation_space)
     size = clicks_shown(space)
     if not size or size != (n_positions or size):
+        actions = getattr(env, "single_action_space", env.action_space)
+        if list_sizes(actions) is None:
+            raise _no_lists(env, actions)
         cure = "; put wrappers that change observations around RecordVectorRegret"
         raise ValueError(
             f"the observation space of {env} is {space}; expected the clicks on "

@@ -19,7 +19,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS, FrozenPolicy
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
-from ..agents.rl.learner import RL_LIBRARIES, adopt
+from ..agents.rl.learner import LIBRARY_OF, RL_LIBRARIES, adopt
 from ..core.checks import (
     AN_ENV,
     check_horizon,
@@ -413,6 +413,9 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
         return _check_maker(obj, short_repr(obj)), hyperparameters
     if obj in BY_NAME:
         return BY_NAME[obj], hyperparameters
+    if obj in LIBRARY_OF:
+        name = f"{LIBRARY_OF[obj]}:{obj}"
+        raise ValueError(f"unknown agent {obj!r}; name it with its library, as {name}")
     if ":" not in obj:
         raise ValueError(f"{unknown_message('agent', obj, BY_NAME)}; {NAMING_HINT}")
     return _check_maker(object_of("agent", obj), f"agent {obj!r}"), hyperparameters

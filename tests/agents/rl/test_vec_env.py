@@ -241,6 +241,8 @@ def test_pairs_that_cannot_run_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             clickgym.run(PPO(4, 3, **QUICK, seed=0), env, 10, engine=engine)
+    with pytest.raises(ValueError, match="ent_coef is 'auto'"):
+        PPO(4, 3, ent_coef="auto")
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,14 @@ RL_LIBRARIES = {
 their results. Name an algorithm by module and class, for example ``sb3_contrib:TRPO``.
 """
 
+LIBRARY_OF = {
+    **dict.fromkeys(("TD3", "DDPG"), "stable_baselines3"),
+    **dict.fromkeys(
+        ("TRPO", "RecurrentPPO", "MaskablePPO", "QRDQN", "TQC", "CrossQ"), "sb3_contrib"
+    ),
+}
+"""The libraries of algorithms that clickgym runs only by module and class, for messages."""
+
 NUMBERS: Mapping[str, Callable[[str, Any], object]] = {
     **dict.fromkeys(("n_steps", "batch_size", "n_epochs", "buffer_size"), check_count),
     **dict.fromkeys(
@@ -169,7 +177,8 @@ class Learner(BaseAgent):
         if others := hyperparameters.keys() - self.defaults.keys() - {"net_arch"}:
             self._check_names(others)
         for name, value in hyperparameters.items():
-            is_adaptive = callable(value) or (name == "ent_coef" and str(value).startswith("auto"))
+            is_auto = name == "ent_coef" and str(value).startswith("auto")
+            is_adaptive = callable(value) or (is_auto and self.actions == "scores")  # SAC and kin
             if name in NUMBERS and value is not None and not is_adaptive:
                 NUMBERS[name](name, value)
         self.hyperparameters = {**self.defaults, **hyperparameters}

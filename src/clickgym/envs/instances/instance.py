@@ -288,6 +288,12 @@ def load_instance(name: AnyInstance) -> Instance:
     if not isinstance(name, str) or name.endswith(".json"):
         return _read_file(check_path("instance", name))
     base = name.partition(":")[0]
+    if base == "shipped":
+        raise ValueError(
+            "'shipped' stands for several instances, so only clickgym run --instances and "
+            "sweep(instances=...) accept it; pass the name of one of them, such as 'yandex-9982' "
+            "(clickgym list instances shows all names)"
+        )
     if base not in FAMILIES and base not in shipped_instances():
         raise ValueError(
             unknown_message("instance", base, list_instances())
