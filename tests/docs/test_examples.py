@@ -182,7 +182,8 @@ def test_program_of_the_page_on_rl_learns(capsys):
     nothing, and earns as much as random lists, 61 % of the best, within 3 % (six standard errors).
     """
     code = "".join(code for code in code_of("rl") if not re.match(r"# \w+\.py\n", code))
-    exec(code.replace("8_192", "512").replace("eval_freq=32", "eval_freq=8"), {})
+    pytest.importorskip("optuna")
+    exec(smaller(code).replace("8_192", "512").replace("eval_freq=32", "eval_freq=8"), {})
     printed = capsys.readouterr().out
     mean, best = map(int, re.match(r"(\d+) ± \d+ of (\d+) clicks\n", printed).groups())
     assert 0.85 * best < mean < 1.05 * best

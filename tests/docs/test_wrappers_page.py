@@ -29,7 +29,7 @@ pytestmark = pytest.mark.uncompiled
 PAGE, REWARD, _ = re.split("## Another reward|## Other libraries", page("docs/wrappers"))
 PROGRAMS = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", PAGE, flags=re.DOTALL)
 NEEDS = {"stable_baselines3": "stable_baselines3", "sb3_contrib": "sb3_contrib"}
-NEEDS |= {"RecordVideo": "moviepy"}
+NEEDS |= {"RecordVideo": "moviepy", "torch": "torch"}
 """The imports of the page's programs, with the package that each requires."""
 
 

@@ -60,7 +60,9 @@ def vec_env(
             `RecordVectorRegret` inside all other wrappers.
         n_envs: the number of streams, B; pass this argument only together with an id.
         seed: the seed of the users' random generator. If you give the model a seed, that seed
-            replaces this one, so give both the same seed.
+            replaces this one, so give both the same seed. For several trainings, choose seeds that
+            lie far apart, such as 0, 1000 and 2000: environments that are stepped one after
+            another get the seeds ``seed``, ``seed + 1``, ...
         actions: the kind of actions: ``"rankings"`` for lists; ``"scores"`` for scores, which are
             turned into lists as in `ScoresAction`; or ``"items"`` for items that are chosen one by
             one, as in `ItemByItem`.
@@ -77,7 +79,8 @@ def vec_env(
             are several streams, and their users change at fixed sessions.
 
     Warns:
-        UserWarning: a model's seed replaces another ``seed`` that was given here.
+        UserWarning: a model's seed replaces another ``seed`` that was given here; or streams have
+            the same users as those of another run in this process.
 
     Example:
         >>> import clickgym
