@@ -201,6 +201,20 @@ def test_second_process_compiles_nothing():
     assert second == "0\n"
 
 
+IN_A_TERMINAL = """
+import sys
+sys.stdout.isatty, sys.stderr = lambda: True, sys.stdout
+from clickgym.core.kernels import entry
+print(entry(lambda x: x + 1.0)(1.0), entry(lambda x: x + 2.0)(1.0))
+"""
+
+
+def test_who_waits_for_compilation_is_told_so_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    note, values = output(sys.executable, "-c", IN_A_TERMINAL).splitlines()
+    assert (note[:9], values) == ("compiling", "2.0 3.0")
+
+
 REMOVED = [
     "import sys; sys.modules['numba'] = None",  # an import of it fails
     "import numba.core.codegen; del numba.core.codegen.JITCodeLibrary",

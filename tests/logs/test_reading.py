@@ -80,9 +80,10 @@ def test_recording_is_what_the_runner_plays():
 def test_the_command_writes_the_sessions_of_each_instance(tmp_path, printed):
     words = ["record", "PBMRank-v0", "-i", "yandex-9", "yandex-990", "--agent", "Random"]
     words += ["--sessions", "50"]
-    for name, seed in (("a.csv", "3"), ("b.parquet", "3"), ("c.csv", "4")):
+    for name, seed in (("a.csv", "2"), ("a.csv", "3"), ("b.parquet", "3"), ("c.csv", "4")):
         said = printed([*words, "--seed", seed, "--out", str(tmp_path / name)])
         assert f"{name}: 100 sessions, " in said
+        assert ("older file was replaced" in said) == (name == "a.csv" and seed == "3")
     log, same, other = (read_log(tmp_path / name) for name in ("a.csv", "b.parquet", "c.csv"))
     env = gym.make("PBMRank-v0", instance="yandex-990")
     second = record(clickgym.make_agent("Random", env, seed=4), env, 50, seed=4)
@@ -188,8 +189,8 @@ def test_floats_that_were_rounded_are_no_labels(labels, found):
     ("text", "message"),
     [
         (
-            "session,position,doc,clicked\n1,1,a,0\n",
-            "no column item; its columns are 'session', 'po",
+            "session,place,doc,clicked\n1,1,a,0\n",
+            "no column position or item; its columns are 'session', 'pl.*=NAME,item=NAME",
         ),
         (
             HEAD + "1,q,1,a,0\n1,q,2,b,maybe\n",

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import multiprocessing
 import os
 import re
 import sys
@@ -211,20 +212,18 @@ def clock() -> float:
     return time.perf_counter() - _first_calls.seconds
 
 
-_notes: list[str] = []
-"""The note to print when the next compilation starts, if there is one."""
+_is_announced = False
 
 
-@contextmanager
-def compilation_note() -> Iterator[None]:
-    """Context manager that prints a note on stderr when the first compilation of a kernel that is
-    not on disk starts. No note is printed if stderr is not a terminal.
+def _announce() -> None:
+    """Say on stderr that a kernel is being compiled, once in each process, and only if a person may
+    wait for it: in a terminal or a notebook, but not in a worker process.
     """
-    _notes[:] = ["compiling …"] if sys.stderr.isatty() else []
-    try:
-        yield
-    finally:
-        _notes.clear()
+    global _is_announced
+    is_watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if is_watched and not _is_announced and multiprocessing.parent_process() is None:
+        print("compiling … (only the first time, some seconds)", file=sys.stderr)
+    _is_announced = True
 
 
 class _Entry:
@@ -258,9 +257,8 @@ class _Entry:
         start, key = time.perf_counter(), key_of(self.kernel, arguments, self._text)
         name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
         file = cache_folder() / f"{name}.py" if key else None
-        if _notes and (file is None or not file.exists()):
-            print(*_notes, file=sys.stderr)
-            _notes.clear()
+        if file is None or not file.exists():
+            _announce()
         is_cached = file is not None and _make_file(file)
         parameters = ", ".join(inspect.signature(self.kernel).parameters)
         text = self._text.format(name=name, arguments=parameters)

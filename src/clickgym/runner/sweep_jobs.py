@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ..agents import FrozenPolicy
 from ..core.errors import WorkerError
-from ..core.kernels import compilation_note
 from ..envs import UserModel
 from .make import make_env, make_resolved_agent, own_copies
 from .play.play_run import engine_of, play_run
@@ -60,7 +59,7 @@ def play_missing(
     n_runs = sum(plan.cell.runs for plan in plans)
     pairs = {(plan.cell.env, plan.cell.agent) for plan, _ in jobs}
     finished = n_runs - n_left
-    with compilation_note(), Progress(progress, n_runs, finished, config.horizon, pairs) as bar:
+    with Progress(progress, n_runs, finished, config.horizon, pairs) as bar:
         for workers in KINDS_OF_WORKERS:
             group = [job for job in jobs if job[0].workers == workers]
             if not group:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 
-from ...core.kernels import compilation_note
 from ...runner.console import Column, error_console, output_console, print_table, print_text
 from ..check_models import ROUNDS, check_models
 from .options import ColumnNames, IdsPerFile, LogFiles, sessions_of
@@ -35,10 +34,9 @@ def check(
     squared error of the model, and "noise" is the error that a model would have if it knew the true
     click probabilities. If the error is below the noise, the fraction is 1.
     """
-    with compilation_note():
-        sessions = sessions_of(log, columns, ids_per_file)
-        print_text(error_console(), f"fitting each model up to {ROUNDS} times")
-        result = check_models(sessions)
+    sessions = sessions_of(log, columns, ids_per_file)
+    print_text(error_console(), f"fitting each model up to {ROUNDS} times")
+    result = check_models(sessions)
     rows = []
     for model, error, noise, predicted, low, high in result.table.iter_rows():
         interval = "" if math.isnan(low) else f"{low:.3f} to {high:.3f}"

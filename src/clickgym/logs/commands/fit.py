@@ -18,7 +18,6 @@ from rich.text import Text
 
 from ...core.checks import check_path
 from ...core.files import make_folder
-from ...core.kernels import compilation_note
 from ...envs import MAX_SEARCH, ClickModel, Instance
 from ...runner.console import Column, output_console, print_table, print_text
 from ..estimation.em import ConvergenceWarning
@@ -108,7 +107,7 @@ def fit(
         )
     make_folder(out.parent if is_file else out)
     console = output_console()
-    with compilation_note(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", ConvergenceWarning
         )  # the table shows which models did not converge

@@ -9,7 +9,6 @@ import polars as pl
 import typer
 
 from ...core.checks import check_horizon
-from ...core.kernels import compilation_note
 from ...runner.console import output_console, print_text
 from ...runner.make import all_instances, make_agent, make_env
 from ..log import check_table, write_tidy
@@ -41,7 +40,11 @@ def record(
         typer.Option(metavar="N", help="Number of sessions per instance, such as 100000 or 1e5."),
     ],
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to save the log: name.csv or name.parquet.")
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Where to save the log: name.csv or name.parquet. An older file is replaced.",
+        ),
     ],
     instances: Annotated[
         list[str] | None,
@@ -79,12 +82,13 @@ def record(
     check_table(out)
     n = check_horizon(sessions, name="sessions")
     parts = []
-    with compilation_note():
-        for number, name in enumerate(all_instances(instances)):
-            log_env = make_env(env, name)
-            log_agent: Any = make_agent(agent, log_env, horizon=n, seed=seed + number)
-            part = record_(log_agent, log_env, n, seed=seed + number).to_frame()
-            parts.append(part.with_columns(pl.col("session") + number * n))
-        log = read_log(pl.concat(parts))
+    for number, name in enumerate(all_instances(instances)):
+        log_env = make_env(env, name)
+        log_agent: Any = make_agent(agent, log_env, horizon=n, seed=seed + number)
+        part = record_(log_agent, log_env, n, seed=seed + number).to_frame()
+        parts.append(part.with_columns(pl.col("session") + number * n))
+    log = read_log(pl.concat(parts))
+    replaced = " (an older file was replaced)" if out.exists() else ""
     write_tidy(log, out)
-    print_text(output_console(), f"{out}: {len(log):,} sessions, {log.clicks.sum():,} clicks")
+    counts = f"{len(log):,} sessions, {log.clicks.sum():,} clicks"
+    print_text(output_console(), f"{out}: {counts}{replaced}")

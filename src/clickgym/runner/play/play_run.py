@@ -16,7 +16,6 @@ from ...agents import CompiledAgent, FrozenPolicy, Random
 from ...agents.agent import BaseAgent, EnvTraits, UnsuitedError
 from ...core.checks import check_choice, check_horizon, check_seed
 from ...core.errors import SessionError
-from ...core.kernels import compilation_note
 from ...envs import ClickEnv
 from ...envs.base_env import name_of
 from ...envs.env_properties import (
@@ -107,15 +106,14 @@ def run(
     """
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
     steps, run_metrics = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
-    with compilation_note():
-        env = env if isinstance(env, gym.Env) else make_env(env)
-        if not isinstance(agent, BaseAgent):
-            agent = make_agent(agent, env, horizon=horizon, seed=seed)
-        engine_name = engine_of(agent, env, engine)
-        check_wrappers(env)
-        check_episode(env, horizon)
-        warn_of_features(agent, env)
-        result = play_run(agent, env, engine_name, steps, run_metrics, seed)
+    env = env if isinstance(env, gym.Env) else make_env(env)
+    if not isinstance(agent, BaseAgent):
+        agent = make_agent(agent, env, horizon=horizon, seed=seed)
+    engine_name = engine_of(agent, env, engine)
+    check_wrappers(env)
+    check_episode(env, horizon)
+    warn_of_features(agent, env)
+    result = play_run(agent, env, engine_name, steps, run_metrics, seed)
     if np.isnan(result.regret[-1]):
         reason = (
             'the info of at least one session has neither "regret" nor both "expected_reward" and '
