@@ -171,8 +171,10 @@ def test_users_are_told_apart_by_their_numbers(tmp_path):
     with pytest.raises(ValueError, match=r"instance toy needs another label .*because .* Inst"):
         sweep(tmp_path, ["Random"], instances=[toy(0.2)])
     toy(0.2).save(tmp_path / "toy.json")
-    later = sweep(tmp_path, ["Random"], instances=[f"later={tmp_path}/toy.json"])
-    assert later.names("instance") == ["later"]
+    twice = [f"{label}={tmp_path}/toy.json" for label in ("later", "again")]
+    with pytest.warns(UserWarning, match="later and again have the same users, which count twice"):
+        later = sweep(tmp_path, ["Random"], instances=twice)
+    assert later.names("instance") == ["later", "again"]
 
 
 @pytest.mark.parametrize(

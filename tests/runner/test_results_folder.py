@@ -101,9 +101,8 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
         sweep(out)
     report = printed(["report", str(out)])
     assert "(mean ± 95 %" in report
-    assert "not finished: 21." in report
-    assert "not finished: 9." in printed(["report", str(out), "-a", AGENTS[0]])
-    assert "not finished: 3." in printed(["report", str(out), "-a", AGENTS[0], "-e", ENVS[0]])
+    assert re.search(f"not finished: 21 .*{AGENTS[1]} 12", report)
+    assert "not finished: 3 " in printed(["report", str(out), "-a", AGENTS[0], "-e", ENVS[0]])
     assert polars.read_parquet(out / "results.parquet").filter(step=100).height == 3
     played.at_most = None
     assert_frame_equal(sweep(out), numbers(whole))

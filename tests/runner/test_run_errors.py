@@ -113,14 +113,15 @@ class Mine(Random):
 
 
 def test_command_ends_in_a_line_that_names_the_users_own(tmp_path, monkeypatch, capsys):
-    """The message names a line of the user's own code, even if a call of NumPy failed inside it.
-    Finished runs are kept.
+    """The message names a line of the user's own code, even if a call of NumPy failed inside it,
+    and finished runs that are lost. With ``--out``, they are kept.
     """
     (tmp_path / "faulty_agent.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     words = "run PBMRank-v0 --agents Random faulty_agent:Mine --horizon 10 --runs 1"
-    assert main(f"{words} --jobs 1 --out out".split()) == 1
-    *_, line = capsys.readouterr().err.splitlines()
+    assert main(f"{words} --jobs 1".split()) == main(f"{words} --jobs 1 --out out".split()) == 1
+    *_, other, line = capsys.readouterr().err.splitlines()
+    assert other.startswith(f"{line}; finished runs that are lost: 1;")
     for part in ("Mine", "PBMRank-v0", "step 1", "ValueError", "faulty_agent.py:6 in helper"):
         assert part in line
     assert clickgym.Results("out").names("agent") == ["Random"]

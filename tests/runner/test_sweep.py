@@ -52,6 +52,8 @@ def test_order_and_workers_change_nothing(reference):
     assert len({run_seed(*key) for key in keys}) == len(keys)
     assert run_seed(7, "yandex-9982", 3) == 3284603552
     assert run_seed(7, "yandex-9982", 3, 16) == 3284603552 - 3284603552 % 16 + 3
+    with joblib.parallel_config("threading", n_jobs=2):  # a backend that a user sets
+        assert_frame_equal(numbers(ENVS, AGENTS, 200, 3, seed=5, n_jobs=None), reference)
 
 
 def test_agents_take_turns():
@@ -67,12 +69,6 @@ def test_agents_take_turns():
     assert names[2:] == ["first", "second"] * 3  # each was tried before the first run
 
 
-def test_a_backend_of_joblib_plays_all_pairs(reference):
-    """The backend can be one that a user sets around a sweep, for example Dask's."""
-    with joblib.parallel_config("threading", n_jobs=2):
-        assert_frame_equal(numbers(ENVS, AGENTS, 200, 3, seed=5, n_jobs=None), reference)
-
-
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_a_run_is_repeated_by_its_seed(engine):
     """All agents of a run have the same seed and meet the same users."""
@@ -82,10 +78,8 @@ def test_a_run_is_repeated_by_its_seed(engine):
     agents = ["Random", "CascadeTS", "Still=Fixed", "Fixed"]
     swept = clickgym.sweep([env_id], agents, 200, 2, **places, **settings)
     for (instance, agent, _), rows in swept.frame.group_by("instance", "agent", "run"):
-        env = f"{env_id},instance={instance}"
-        alone = clickgym.run(
-            agent.replace("Still", "Fixed"), env, 200, seed=rows["seed"][0], **settings
-        )
+        env, name = f"{env_id},instance={instance}", agent.replace("Still", "Fixed")
+        alone = clickgym.run(name, env, 200, seed=rows["seed"][0], **settings)
         assert alone.engine == engine
         measured = rows.columns[rows.columns.index("seed") :]
         assert_frame_equal(alone.to_frame().select(measured), rows.select(measured))
@@ -135,9 +129,8 @@ def test_a_sweep_that_is_killed_resumes(tmp_path, monkeypatch, n_jobs, n_finishe
     )
     assert_frame_equal(resumed, undisturbed)
     assert all(file.read_bytes() == content for file, content in before.items())
-    assert_frame_equal(
-        resumed.join(finished, on=finished.columns, how="semi", nulls_equal=True), finished
-    )
+    kept = resumed.join(finished, on=finished.columns, how="semi", nulls_equal=True)
+    assert_frame_equal(kept, finished)
 
 
 # ---------------------------------------------------------------------------------------- instances
@@ -147,9 +140,8 @@ def test_shipped_stands_for_all_real_queries():
     arguments = {"envs": ["PBMRank-v0"], "agents": ["Random"], "horizon": 10, "runs": 1}
     real = [name for name in list_instances() if name.startswith("yandex-9")]
     for instances, n in (("shipped", len(real)), (["shipped", "uniform:seed=1"], len(real) + 1)):
-        results = clickgym.sweep(**arguments, instances=instances, n_jobs=1)
-        assert len({*results.names("instance")} & {*real}) == len(real)
-        assert len(results.names("instance")) == n
+        names = clickgym.sweep(**arguments, instances=instances, n_jobs=1).names("instance")
+        assert (len({*names} & {*real}), len(names)) == (len(real), n)
 
 
 # ---------------------------------------------------------------- runs of several queries
@@ -180,9 +172,7 @@ def test_runs_enumerate_the_queries(tmp_path):
 
 
 def test_a_run_is_one_episode():
-    with pytest.raises(
-        ValueError, match="a run plays only one query of three, which has 20 sessions"
-    ):
+    with pytest.raises(ValueError, match="plays only one query of three, which has 20 sessions"):
         clickgym.sweep({"three": USERS}, ["Random"], 21, 1)
     pytest.importorskip("stable_baselines3")
     with pytest.raises(UnsuitedError, match=r"^PPO .*gym.make_vec.*FrozenPolicy"):

@@ -127,7 +127,7 @@ def play_tasks(
     is_compiled = isinstance(resolved[0], type) and issubclass(resolved[0], CompiledAgent)
     own_files = fingerprint_of(agent, resolved).files
     tables: list[polars.DataFrame] = []
-    with resumable(out, lambda: f"{len(tables)} of {len(tasks)} tasks"):
+    with resumable(out, lambda: len(tables), len(tasks), "tasks"):
         prefer = "threads" if is_compiled else "processes"
         for table in track_progress(run_in_parallel(calls, n_jobs, prefer, "generator", own_files)):
             tables.append(table)

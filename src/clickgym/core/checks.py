@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,10 @@ None allows any positive length.
 
 
 def short_repr(value: object) -> str:
-    """Return a value's ``repr`` for a message: on one line, shortened to at most 80 characters."""
-    text = " ".join(repr(value).split())
+    """Return a value's ``repr`` for a message: on one line, without the addresses of functions, and
+    shortened to at most 80 characters.
+    """
+    text = re.sub(" at 0x[0-9a-f]+", "", " ".join(repr(value).split()))
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -15,12 +16,16 @@ def regret_text(mean: float, half_width: float | None) -> str:
         ('1,235 ± 46', '3.142 ± 0.021', '17.2')
         >>> regret_text(24043.4, 0.0), regret_text(-0.4, 0.0), regret_text(3.14159, 0.0021)
         ('24,043 ± 0', '-0.4 ± 0.0', '3.142 ± 0.002')
+        >>> regret_text(0.0891, 0.00042)
+        '0.0891 ± 0.0004'
     """
     if half_width is None:
         return f"{mean:z,.1f}"
     digits = int(half_width == 0 and 0.05 <= abs(mean) < 10)
     while half_width and half_width * 10**digits < 10 and digits < 3:
         digits += 1
+    if 1e-6 < half_width < 1e-3:  # one digit, because less is a rounding error
+        digits = math.ceil(-math.log10(half_width))
     return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"
 
 

@@ -264,16 +264,21 @@ def _rows(
         columns: the names of all columns in the table's source, for messages.
         row_word, first: the word for a row in messages, and the number of the first row.
     """
+    missing = {role: column for role, column in names.items() if column not in table.columns}
+    if missing.get("query") == "query":
+        del missing["query"]
+    if missing:
+        mapping = ", ".join(f"'{role}': NAME" for role in missing)
+        options = ",".join(f"{role}=NAME" for role in missing)
+        raise ValueError(
+            f"{name} has no column {' or '.join(missing.values())}; its columns are "
+            f"{', '.join(map(short_repr, columns[:30]))}; pass columns={{{mapping}}}, or "
+            f"--columns {options}"
+        )
     rows = {}
     for role, column in names.items():
         if column not in table.columns:
-            if role == column == "query":
-                continue
-            raise ValueError(
-                f"{name} has no column {column}; its columns are "
-                f"{', '.join(map(short_repr, columns[:30]))}; pass "
-                f"columns={{'{role}': NAME}}, or --columns {role}=NAME"
-            )
+            continue
         with one_line_errors(
             f"{name}: the column {column}", "cannot be read", f"expected {ROLES[role]}"
         ):

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_choice, short_repr
+from ..core.checks import as_array, short_repr, suggestions, unknown_message
 from ..core.kernels import kernel
 from ..core.modules import object_of
 from ..core.sums import weighted_sums
@@ -255,7 +255,10 @@ def metric_of(name: str) -> Metric:
         return _own_metric(name)
     family, at, k = name.partition("@")
     if not at or family not in AT_K:
-        return METRICS[check_choice("metric", name, METRICS)]
+        if name not in METRICS:
+            hint = "name your own metric as module:name"
+            raise ValueError(f"{unknown_message('metric', name, METRICS)}; {hint}")
+        return METRICS[name]
     if not re.fullmatch("[1-9][0-9]{0,8}", k):
         expected = f"expected {family}@k with an integer k of at least 1, as in {family}@10"
         raise ValueError(f"metric is {short_repr(name)}; {expected}")
@@ -270,9 +273,12 @@ def is_own(name: str) -> bool:
 def _own_metric(name: str) -> Metric:
     metric = object_of("metric", name)
     if not isinstance(metric, Metric) or not inspect.isfunction(metric.kernel):
+        module = name.partition(":")[0]
+        others = vars(sys.modules[module]).items()
+        own = [f"{module}:{key}" for key, value in others if isinstance(value, Metric)]
         raise ValueError(
             f"metric {name!r} is {short_repr(metric)}; expected a clickgym.runner.Metric with a "
-            "kernel"
+            f"kernel{suggestions(name, own) if own else ''}"
         )
     return metric._replace(kernel=kernel(metric.kernel))
 

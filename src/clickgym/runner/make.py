@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
+from itertools import combinations
 from typing import Any, Literal, TypeVar
 
 import gymnasium as gym
@@ -33,8 +34,8 @@ from ..core.modules import module_of, object_of
 from ..core.specs import format_spec, parse_spec
 from ..envs import ENVIRONMENTS, ClickEnv, UserModel
 from ..envs.base_env import name_of
-from ..envs.env_properties import sizes_of
-from ..envs.instances.instance import load_instance, shipped_instances
+from ..envs.env_properties import sizes_of, user_model_of
+from ..envs.instances.instance import Instance, load_instance, shipped_instances
 from .run_errors import AgentError
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -233,6 +234,8 @@ def _find_spec(env_id: str) -> EnvSpec:
         module_of("environment", env_id)
     if name in gym.registry:
         return gym.registry[name]
+    if colon and f"{name}-v0" in gym.registry:
+        raise ValueError(f"unknown environment {env_id!r}; did you mean '{env_id}-v0'?")
     if colon:
         raise ValueError(
             f"environment {env_id!r}: importing {module!r} does not register {name!r}; "
@@ -364,7 +367,8 @@ def all_instances(instances: Any) -> Sequence[Any]:
     """Return a sweep's instances as a list, with ``"shipped"`` replaced by all shipped instances.
 
     If ``instances`` is None, the list contains only None, which stands for the default instance of
-    each environment. In ``LABEL=FILE``, the label is the instance's name.
+    each environment. In ``LABEL=FILE``, the label is the instance's name. A warning names two
+    instances with the same users.
     """
     if instances is None:
         return [None]
@@ -382,6 +386,14 @@ def all_instances(instances: Any) -> Sequence[Any]:
         else:
             label, spec = split_label(instance)
             result.append(replace(load_instance(spec), name=label) if label else spec)
+    loaded = [instance for instance in result if isinstance(instance, Instance)]
+    for first, second in combinations(loaded, 2):
+        if first.models == second.models:
+            warnings.warn(
+                f"the instances {first.name} and {second.name} have the same users, which count "
+                "twice in every mean and interval; leave one of them out",
+                stacklevel=2,
+            )
     return result
 
 
@@ -583,7 +595,13 @@ def _filled_in(
             if sizes.n_features and source.endswith("_ranking"):
                 reason = f"requires {key}, but {name_of(env)} has new items in every session"
             else:
-                reason = f"requires {key}, which {name_of(env)} does not have: pass {key}=..."
+                depends = ""
+                if source == "examination" and user_model_of(env) is not None:
+                    depends = " (it depends on the list, and these users have no production list)"
+                reason = (
+                    f"requires {key}, which {name_of(env)} does not have{depends}: "
+                    f"pass {key}=..., as in {name}:{key}=[...]"
+                )
             raise UnsuitedError(name, reason)
     if "feature_scale" in parameters.keys() - arguments.keys() and isinstance(base_env, ClickEnv):
         filled_in["feature_scale"] = base_env.feature_scale

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -154,10 +155,15 @@ class Results:
     @property
     def n_missing(self) -> int:
         """The number of unfinished runs in the sweeps that these results come from."""
+        return sum(self.missing_runs.values())
+
+    @property
+    def missing_runs(self) -> dict[str, int]:
+        """The number of unfinished runs of each agent that has any, by the agent's label."""
         keys = {(*key, config.seed) for config in self.configs for key in config.run_keys()}
         last = self.rows.filter(col("step") == self.horizon, col("sweep_seed").is_not_null())
         finished = last.select("env", "instance", "agent", "run", "sweep_seed").rows()
-        return len(keys - {*finished})
+        return dict(Counter(agent for _, _, agent, *_ in keys - {*finished}))
 
     def select(
         self,

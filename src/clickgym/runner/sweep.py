@@ -127,12 +127,12 @@ def sweep(
         folder_config, finished_runs = open_folder(folder, config, out, overwrite=overwrite)
     keys = [*config.run_keys()]
 
-    def progress_text() -> str:
-        return f"{sum(key in finished_runs for key in keys)} of {len(keys)} runs"
+    def count_finished() -> int:
+        return sum(key in finished_runs for key in keys)
 
-    if progress and any(key in finished_runs for key in keys):
-        print_resumed(out, progress_text())
-    with resumable(out, progress_text):
+    if progress and (n_finished := count_finished()):
+        print_resumed(out, f"{n_finished} of {len(keys)} runs")
+    with resumable(out, count_finished, len(keys), "runs"):
         play_missing(plans, config, finished_runs, folder, n_jobs, progress=progress)
         results = Results.of_rows(rows_of_sweep(finished_runs, config), [config])
         if folder is not None:

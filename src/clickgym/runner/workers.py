@@ -29,6 +29,7 @@ from joblib.parallel import LokyBackend, SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 from rich.console import Console
 
+from ..core.errors import SessionError
 from .console import error_console, print_text
 
 
@@ -170,22 +171,33 @@ def print_resumed(folder: object, progress: str) -> None:
 
 
 @contextmanager
-def resumable(out: object, progress_text: Callable[[], str]) -> Iterator[None]:
-    """Context manager that makes a KeyboardInterrupt say what is saved and how to resume.
+def resumable(
+    out: object, count_finished: Callable[[], int], n_all: int, noun: str
+) -> Iterator[None]:
+    """Context manager that makes a KeyboardInterrupt say what is saved and how to resume, and the
+    error of an agent or an environment what is lost.
 
     Args:
         out: the folder in which runs are saved; None if nothing is saved.
-        progress_text: a function that returns a text such as ``"3 of 24 runs"``.
+        count_finished: a function that returns how many are finished so far.
+        n_all: how many there are.
+        noun: the word for what is counted, such as ``"runs"``.
     """
     try:
         yield
     except KeyboardInterrupt:
         if out is None:
             raise
-        message = (
-            f"stopped; {progress_text()} are saved in {out}: run the same command again to resume"
-        )
+        n_finished = count_finished()
+        message = f"stopped; {n_finished} of {n_all} {noun} are saved in {out}"
+        if 0 < n_finished < n_all:
+            message += ": run the same command again to resume"
         raise KeyboardInterrupt(message) from None
+    except SessionError as error:
+        if out is None and (n_finished := count_finished()):
+            cure = "to keep them, pass out= (--out DIR)"
+            error.args = (f"{error}; finished {noun} that are lost: {n_finished}; {cure}",)
+        raise
 
 
 def time_left(seconds: float) -> str:

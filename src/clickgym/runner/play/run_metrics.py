@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.agent import UnsuitedError
-from ...core.checks import check_labels
+from ...core.checks import check_labels, is_sequence, value_error
 from ...core.compiling import KernelError
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import clock, entry, kernel
@@ -85,6 +85,10 @@ class Metrics:
     """
 
     def __init__(self, metrics: Iterable[str] | Mapping[str, str] = ()) -> None:
+        names = [*metrics.values()] if isinstance(metrics, Mapping) else metrics
+        if is_sequence(names) and not all(isinstance(name, str) for name in names):
+            expected = 'names such as "ndcg", and "my_module:my_metric" for your own metric'
+            raise value_error("metrics", metrics, expected)
         if isinstance(metrics, Mapping):
             metrics = [f"{label}={name}" for label, name in metrics.items()]
         self.specs = check_labels("metrics", metrics)

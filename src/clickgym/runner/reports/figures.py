@@ -36,6 +36,7 @@ from ..summaries import (
 )
 
 LETTERS = 11  # characters per inch in a title
+LETTERS_OF_AXIS = 26  # in a line of the label of a vertical axis
 NARROW = 2.5  # smallest width of a panel in inches, if the figure has a given width
 PAGE: dict[Any, Any] = {"axes.titlesize": 10, "legend.fontsize": 9}
 PAPER: dict[Any, Any] = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8}
@@ -304,6 +305,7 @@ def _draw(
         label = f"cumulative {label}"
     elif is_sum(measure):
         label = f"{label} per session"
+    label = textwrap.fill(label, LETTERS_OF_AXIS)
     if options.reference is not None:
         label += f"\nminus {options.text(options.reference)}"
     axes.set(xlabel="sessions", ylabel=label)

@@ -79,9 +79,10 @@ def print_results(
         console.print()
     for note in table.notes:
         print_text(console, note)
-    if n_missing := results.n_missing:
+    if missing := results.missing_runs:
+        of_agents = ", ".join(f"{shorten(agent)} {n:,}" for agent, n in sorted(missing.items()))
         cure = "To resume, run the command that began them again."
-        print_text(console, f"Runs not finished: {n_missing:,}. {cure}")
+        print_text(console, f"Runs not finished: {results.n_missing:,} ({of_agents}). {cure}")
     console.print()
 
 
