@@ -12,6 +12,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ..core.checks import check_number as check_number
+from ..core.kernels import kernel as kernel
+from ..core.state import Floats as Floats
+from ..core.state import Ints as Ints
 from . import published
 from .agent import Agent
 from .compiled_agent import CompiledAgent, ContextualAgent, StateAgent
@@ -19,6 +23,11 @@ from .published import *  # noqa: F403
 from .published import AGENTS
 from .rl.frozen_policy import FrozenPolicy
 from .rl.learner import Learner
+from .shared_kernels import kl as kl
+from .shared_kernels import kl_upper as kl_upper
+from .shared_kernels import rank_by_draw as rank_by_draw
+from .shared_kernels import rank_by_index as rank_by_index
+from .shared_kernels import show as show
 
 if TYPE_CHECKING:
     from .rl.plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
