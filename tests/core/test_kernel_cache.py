@@ -201,18 +201,13 @@ def test_second_process_compiles_nothing():
     assert second == "0\n"
 
 
-IN_A_TERMINAL = """
-import sys
-sys.stdout.isatty, sys.stderr = lambda: True, sys.stdout
-from clickgym.core.kernels import entry
-print(entry(lambda x: x + 1.0)(1.0), entry(lambda x: x + 2.0)(1.0))
-"""
-
-
 def test_who_waits_for_compilation_is_told_so_once(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    note, values = output(sys.executable, "-c", IN_A_TERMINAL).splitlines()
-    assert (note[:9], values) == ("compiling", "2.0 3.0")
+    as_in_a_terminal = "import sys; sys.stdout.isatty, sys.stderr = lambda: True, sys.stdout; "
+    two = (
+        "from clickgym.core.kernels import entry; entry(lambda x: x)(1); entry(lambda x: x + 1)(1)"
+    )
+    assert output(sys.executable, "-c", as_in_a_terminal + two).count("compiling") == 1
 
 
 REMOVED = [

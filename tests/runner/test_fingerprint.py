@@ -173,8 +173,7 @@ def test_users_are_told_apart_by_their_numbers(tmp_path):
     toy(0.2).save(tmp_path / "toy.json")
     twice = [f"{label}={tmp_path}/toy.json" for label in ("later", "again")]
     with pytest.warns(UserWarning, match="later and again have the same users, which count twice"):
-        later = sweep(tmp_path, ["Random"], instances=twice)
-    assert later.names("instance") == ["later", "again"]
+        assert sweep(tmp_path, ["Random"], instances=twice).names("instance") == ["later", "again"]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,8 @@ def resolve_model(
         instance = default_instance(form, click_model)
     if instance is None:
         raise ValueError(
-            f"a {kind} has no default instance: pass instance=..., or the parameters of the model"
+            f"a {kind} has no default instance: pass instance=... (--instances), such as 'uniform' "
+            "for your own click model, or the parameters of the model"
         )
     loaded_instance = load_instance(instance)
     # Candidates change from session to session, so they have no production list.

@@ -274,8 +274,11 @@ def _own_metric(name: str) -> Metric:
     metric = object_of("metric", name)
     if not isinstance(metric, Metric) or not inspect.isfunction(metric.kernel):
         module = name.partition(":")[0]
-        others = vars(sys.modules[module]).items()
-        own = [f"{module}:{key}" for key, value in others if isinstance(value, Metric)]
+        own = [
+            f"{module}:{key}"
+            for key, value in vars(sys.modules[module]).items()
+            if isinstance(value, Metric) and inspect.isfunction(value.kernel)
+        ]
         raise ValueError(
             f"metric {name!r} is {short_repr(metric)}; expected a clickgym.runner.Metric with a "
             f"kernel{suggestions(name, own) if own else ''}"
