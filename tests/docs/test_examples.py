@@ -122,7 +122,7 @@ def test_films(example, tmp_path):
     assert model.n_features == 21
     assert model.attraction[0] == pytest.approx(0.05 + 0.95 * (2 ** stars[users == 0] - 1) / 2**5)
     env = gym.make("ContextualUBMRank-v0", instance=str(tmp_path / "linear.json"))
-    lost = [clickgym.run(agent, env, 2000, seed=0).regret[-1] for agent in ("LinearTS", "Random")]
+    lost = [clickgym.run(agent, env, 1250, seed=0).regret[-1] for agent in ("LinearTS", "Random")]
     assert lost[0] < lost[1] / 2
 
 
