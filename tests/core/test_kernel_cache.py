@@ -226,14 +226,14 @@ def halved(x):
 def quartered(x):
     return halved(halved(x))
 
-print(entry(quartered)(3.0), clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1].hex())
+print(entry(quartered)(3.0), clickgym.run("Random", "PBMRank-v0", 300, seed=0).regret[-1].hex())
 """
 
 
 @pytest.mark.parametrize("removed", REMOVED)
 def test_digits_without_numba_or_its_undocumented_parts(removed):
     """Another version of numba may lack these parts (see docs/internals.md)."""
-    regret = clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1]
+    regret = clickgym.run("Random", "PBMRank-v0", 300, seed=0).regret[-1]
     assert output(sys.executable, "-c", removed + REST) == f"0.75 {regret.hex()}\n"
 
 

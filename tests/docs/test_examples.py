@@ -107,9 +107,7 @@ def test_from_scratch(example, tmp_path):
 
 @pytest.mark.uncompiled
 def test_films(example, tmp_path):
-    """Ratings become attractions and features, and a linear agent learns the linear part of
-    them.
-    """
+    """Ratings become attractions and features, and a linear agent learns their linear part."""
     rng = np.random.default_rng(1)
     users, films = np.nonzero(rng.random((30, 40)) < 0.7)
     stars = rng.integers(1, 11, len(users)) / 2
@@ -183,7 +181,8 @@ def test_program_of_the_page_on_rl_learns(capsys):
     """
     code = "".join(code for code in code_of("rl") if not re.match(r"# \w+\.py\n", code))
     pytest.importorskip("optuna")
-    exec(smaller(code).replace("8_192", "512").replace("eval_freq=32", "eval_freq=8"), {})
+    code = re.sub("8_192|4_?096", "512", smaller(code))
+    exec(code.replace("eval_freq=32", "eval_freq=8"), {})
     printed = capsys.readouterr().out
     mean, best = map(int, re.match(r"(\d+) ± \d+ of (\d+) clicks\n", printed).groups())
     assert 0.85 * best < mean < 1.05 * best
@@ -219,6 +218,7 @@ SMALLER = {
     "runs=100, seed": "runs=3, seed",
     "100_000,\n    5,": "300, 2,",
     "10**4,\n    5,": "100, 2,",
+    "permutations(range(12), 4)": "permutations(range(6), 4)",
 }
 
 
@@ -262,8 +262,7 @@ def test_code_of_a_page_runs(page, program, tmp_path, monkeypatch):
     for name in ("train.txt", "test.txt"):
         write_judgments(tmp_path / name, 10)
     script = []
-    for code in code_of(page):
-        code = smaller(code)
+    for code in map(smaller, code_of(page)):
         file = re.match(r"# (\w+\.py)\n", code)
         if file:
             (tmp_path / file[1]).write_text(code, encoding="utf-8")
