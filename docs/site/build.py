@@ -53,7 +53,7 @@ def collect() -> None:
     """Copy the pages, and what they link to, to the same places as in the repository."""
     shutil.copytree(HERE / "static", SOURCE / "static")
     _, heading, pages = (ROOT / "docs" / "README.md").read_text(encoding="utf-8").partition("## ")
-    linked = re.sub(r"\]\((\.\./)?", lambda link: "](" if link[1] else "](docs/", pages)
+    linked = re.sub(r"\]\((?!https:)(\.\./)?", lambda link: "](" if link[1] else "](docs/", pages)
     home = (HERE / "index.md").read_text(encoding="utf-8")
     home = home.replace("<!-- the map of docs/README.md -->", heading + linked)
     (SOURCE / "index.md").write_text(home, encoding="utf-8")
