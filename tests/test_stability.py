@@ -123,7 +123,7 @@ def test_code_in_folders_of_version_9_is_compared(folder, tmp_path):
 
 @pytest.mark.uncompiled
 def test_folders_of_a_version_with_other_results_are_not_continued(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("clickgym.runner.sweep_plan.Config", partial(Config, results=2))
+    monkeypatch.setattr("clickgym.runner.sweep.plan.Config", partial(Config, results=2))
     with pytest.raises(ValueError, match=r"clickgym 9\.0\.0 gives other results than 9\.1\.0"):
         sweep(folder, 2)
     sweep(tmp_path / "other", 2, seed=1)

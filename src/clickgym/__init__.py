@@ -17,7 +17,7 @@ from .runner.run_errors import AgentError
 
 if TYPE_CHECKING:
     from .runner.results import Results
-    from .runner.sweep import sweep
+    from .runner.sweep.sweep import sweep
 
 __all__ = [
     "AgentError",
@@ -48,7 +48,7 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
             return Results
         if name == "sweep":
-            from .runner.sweep import sweep
+            from .runner.sweep.sweep import sweep
 
             return sweep
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,7 +44,7 @@ def numbers(*folders):
 def played(monkeypatch):
     """A counter of the runs played; ``played.at_most`` interrupts the sweep after that number."""
     played = SimpleNamespace(count=0, at_most=None)
-    module = importlib.import_module("clickgym.runner.sweep_jobs")
+    module = importlib.import_module("clickgym.runner.sweep.jobs")
     play_run = module.play_run
 
     def counted(*arguments):

@@ -30,7 +30,7 @@ from ..runner.make import (
     warn_of_shared_arguments,
 )
 from ..runner.play.play_run import engine_of, run
-from ..runner.workers import print_resumed, resumable, run_in_parallel
+from ..runner.sweep.workers import print_resumed, resumable, run_in_parallel
 from .result_files import read_results, write_results
 from .tasks import ScoredTask
 

@@ -1,20 +1,21 @@
 """Single runs, sweeps over many agents and environments, their results, and the commands.
 
-`sweep.sweep` uses these modules in turn:
-
 - ``make`` parses specs and labels, and creates the environments and agents that they name.
-- ``sweep_plan`` says what the sweep is to play, and tries every agent in every environment.
-- ``results_folder`` saves the configuration of a sweep and its finished runs; ``fingerprint``
+- ``play`` plays one run. ``play_run``, which contains `clickgym.run`, chooses one of the loops in
+  ``compiled_loop`` and ``python_loop``. ``run_inputs`` defines the argument of every loop, and
+  ``run_metrics`` combines the additional metrics of a run.
+- ``sweep`` plays many runs. In the order in which `clickgym.sweep` uses them, ``plan`` says what to
+  play, and tries every agent in every environment; ``jobs`` plays the runs that the folder lacks,
+  and ``workers`` are the threads or processes that play the jobs in parallel.
+- ``results_folder`` saves the runs of a sweep with its configuration, in which ``fingerprint``
   records what each label stands for, so that two sweeps can be compared.
-- ``sweep_jobs`` plays the runs that the folder lacks, in parallel (``workers``).
-- ``play`` plays one run. ``play.play_run``, which contains `clickgym.run`, chooses one of the loops
-  in ``play.compiled_loop`` and ``play.python_loop``. ``play.run_inputs`` defines the argument of
-  every loop, ``play.run_metrics`` combines the additional metrics of a run, and ``run_errors``
-  defines errors that say whether the agent or the environment failed.
-- ``results`` stores the rows of sweeps and single runs, ``summaries`` computes the table of final
-  results, and ``reports`` prints this table (on a ``console``) and draws the figure.
+- ``results`` contains `clickgym.Results`, the rows of finished runs.
+- ``reports`` shows them. ``combine`` joins the rows of several sweeps and runs, ``summaries``
+  computes the statistics, and ``table``, ``figures`` and ``bibliography`` are what a user sees.
+- ``commands`` contains the commands of the command line.
 
-``check_agent`` checks agents, and ``commands`` contains the commands of the command line.
+``check_agent`` checks agents, ``run_errors`` defines errors that say whether the agent or the
+environment failed, and ``console`` prints text and tables.
 
 Four words have a fixed meaning in these modules:
 

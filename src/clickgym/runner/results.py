@@ -26,6 +26,7 @@ from ..core.checks import (
 from ..core.files import make_folder, parquet, write_whole
 from ..core.text import counted
 from ..measure.result import HOW_PLAYED, NO_SESSION, Result, same_users_message
+from .reports.summaries import IS_OWN, RUN, final_table, metrics_of, split_instances
 from .results_folder import (
     FIGURES,
     LABEL_COLUMNS,
@@ -36,7 +37,6 @@ from .results_folder import (
     read_folder,
     rows_of_sweep,
 )
-from .summaries import IS_OWN, RUN, final_table, metrics_of, split_instances
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

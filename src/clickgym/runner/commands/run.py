@@ -12,7 +12,7 @@ from ...measure.metrics import METRICS
 from ..console import output_console, print_text
 from ..reports.table import print_results
 from ..results_folder import FIGURES, ROWS, SUMMARY
-from ..sweep import sweep
+from ..sweep.sweep import sweep
 
 compare_option = partial(typer.Option, rich_help_panel="What to compare")
 result_option = partial(typer.Option, rich_help_panel="Results")

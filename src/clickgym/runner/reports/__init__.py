@@ -1,1 +1,3 @@
-"""Reports on results: the table, the figure and the bibliography."""
+"""Reports: the statistics of finished runs, and the table, the figure and the bibliography made
+from them.
+"""

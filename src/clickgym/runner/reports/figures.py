@@ -23,7 +23,7 @@ from ...core.files import write_whole
 from ...core.text import shorten
 from ...measure.metrics import is_share, is_sum
 from ..results_folder import Cell
-from ..summaries import (
+from .summaries import (
     RUN,
     by_window,
     count_runs,

@@ -18,7 +18,7 @@ from ...measure.metrics import is_sum
 from ..console import Column, print_table, print_text
 from ..make import requirements, resolve_agent
 from ..results_folder import LabelColumn
-from ..summaries import (
+from .summaries import (
     HAS_OTHER_USERS,
     IS_OWN,
     count_runs,

@@ -16,7 +16,7 @@ from clickgym.core.text import regret_text
 from clickgym.envs import CascadeModel, Instance, PiecewiseStationaryModel
 from clickgym.runner.reports.table import format_table, to_latex
 from tests.conftest import draw_nothing
-from tests.runner.test_summaries import frame_of
+from tests.runner.reports.test_summaries import frame_of
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeUCB1", "Random", "Oracle"]

@@ -15,15 +15,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import FrozenPolicy
-from ..core.errors import WorkerError
-from ..envs import UserModel
-from .make import make_env, make_resolved_agent, own_copies
-from .play.play_run import engine_of, play_run
-from .play.run_inputs import OnChunk
-from .play.run_metrics import Metrics
-from .results_folder import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
-from .sweep_plan import Plan
+from ...agents import FrozenPolicy
+from ...core.errors import WorkerError
+from ...envs import UserModel
+from ..make import make_env, make_resolved_agent, own_copies
+from ..play.play_run import engine_of, play_run
+from ..play.run_inputs import OnChunk
+from ..play.run_metrics import Metrics
+from ..results_folder import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
+from .plan import Plan
 from .workers import (
     Progress,
     broken_pool_message,

@@ -15,13 +15,13 @@ from operator import itemgetter
 import polars
 from polars import col
 
-from ..agents import FrozenPolicy
-from ..core.statistics import half_width, holm, p_value
-from ..core.text import counted
-from ..envs.instances.instance import FAMILIES
-from ..measure.metrics import is_sum
-from ..measure.result import HOW_PLAYED, OWN_LOOP, RUN_COLUMNS, TOTALS
-from .play.play_run import ENGINES
+from ...agents import FrozenPolicy
+from ...core.statistics import half_width, holm, p_value
+from ...core.text import counted
+from ...envs.instances.instance import FAMILIES
+from ...measure.metrics import is_sum
+from ...measure.result import HOW_PLAYED, OWN_LOOP, RUN_COLUMNS, TOTALS
+from ..play.play_run import ENGINES
 
 FIXED = (*RUN_COLUMNS, *TOTALS, *HOW_PLAYED)
 """The columns of all results. Additional metrics are inserted before `HOW_PLAYED`."""

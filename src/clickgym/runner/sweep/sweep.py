@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from ..core.checks import check_count, check_horizon, check_path, is_integer, value_error
-from ..measure.meter import checkpoint_steps
-from .make import AgentLike, EnvLike, by_label
-from .play.play_run import Engine
-from .play.run_metrics import Metrics
-from .results import Results
-from .results_folder import FinishedRuns, open_folder, rows_of_sweep
-from .sweep_jobs import play_missing
-from .sweep_plan import config_of, make_plans
+from ...core.checks import check_count, check_horizon, check_path, is_integer, value_error
+from ...measure.meter import checkpoint_steps
+from ..make import AgentLike, EnvLike, by_label
+from ..play.play_run import Engine
+from ..play.run_metrics import Metrics
+from ..results import Results
+from ..results_folder import FinishedRuns, open_folder, rows_of_sweep
+from .jobs import play_missing
+from .plan import config_of, make_plans
 from .workers import print_resumed, resumable
 
 

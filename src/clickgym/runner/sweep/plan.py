@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
-from ..agents.agent import UnsuitedError
-from ..core.modules import module_of
-from ..envs import ClickEnv
-from ..envs.env_properties import sizes_of, user_model_of
-from ..measure.metrics import is_own
-from .fingerprint import fingerprint_of
-from .make import (
+from ...agents.agent import UnsuitedError
+from ...core.modules import module_of
+from ...envs import ClickEnv
+from ...envs.env_properties import sizes_of, user_model_of
+from ...measure.metrics import is_own
+from ..fingerprint import fingerprint_of
+from ..make import (
     AgentLike,
     EnvLike,
     ResolvedAgent,
@@ -26,9 +26,9 @@ from .make import (
     split_label,
     warn_of_shared_arguments,
 )
-from .play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
-from .play.run_metrics import Metrics
-from .results_folder import Cell, Config, versions
+from ..play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
+from ..play.run_metrics import Metrics
+from ..results_folder import Cell, Config, versions
 
 SESSIONS_PER_CALL = 20_000
 """The approximate number of sessions that a worker plays in one call, if the runs are short and

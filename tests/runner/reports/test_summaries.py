@@ -10,8 +10,8 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.statistics import half_width
 from clickgym.measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
+from clickgym.runner.reports.summaries import by_window
 from clickgym.runner.reports.table import format_table, regret_of_row
-from clickgym.runner.summaries import by_window
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
 TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]

@@ -29,8 +29,8 @@ from joblib.parallel import LokyBackend, SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 from rich.console import Console
 
-from ..core.errors import SessionError
-from .console import error_console, print_text
+from ...core.errors import SessionError
+from ..console import error_console, print_text
 
 
 def run_in_parallel(

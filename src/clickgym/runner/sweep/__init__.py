@@ -1,0 +1,1 @@
+"""Sweeps: the plan, the jobs that play its missing runs, and the workers that play the jobs."""
