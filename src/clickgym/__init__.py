@@ -11,7 +11,7 @@ from .envs.check_click_model import check_click_model
 from .measure.recorders import RecordRegret, RecordVectorRegret
 from .measure.result import Result
 from .runner.check_agent import check_agent
-from .runner.make import make_agent
+from .runner.make.agents import make_agent
 from .runner.play.play_run import run
 from .runner.run_errors import AgentError
 

@@ -17,7 +17,8 @@ import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel, load_instance
-from clickgym.runner.make import by_label, resolve_agent, spec_of, split_label
+from clickgym.runner.make.agents import resolve_agent
+from clickgym.runner.make.labels import by_label, spec_of, split_label
 from tests.conftest import AGENT
 from tests.helpers.programs import output
 from tests.helpers.slow import slow

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import polars
 
-from ..runner.make import AgentLike, observed_sizes, requirements, resolve_agent
+from ..runner.make.agents import AgentLike, observed_sizes, requirements, resolve_agent
 from .result_files import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
 from .tasks import ABILITIES, ScoredTask, all_tasks

@@ -17,7 +17,7 @@ from ..core.checks import check_choice, check_path
 from ..core.files import make_folder
 from ..runner.commands.run import JobCount
 from ..runner.console import Column, error_console, output_console, print_table, print_text
-from ..runner.make import by_label
+from ..runner.make.labels import by_label
 from .board import OURS, Line, board, line_of, published_lines, requirements_text, save_line
 from .play_tasks import play_tasks, playable_tasks
 from .tasks import ABILITIES, all_tasks, quick_tasks

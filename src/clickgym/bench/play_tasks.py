@@ -19,16 +19,15 @@ from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
 from ..runner.fingerprint import fingerprint_of
-from ..runner.make import (
+from ..runner.make.agents import (
     AgentLike,
     make_resolved_agent,
-    maker_name,
     observed_sizes,
-    own_copies,
     requirements,
     resolve_agent,
-    warn_of_shared_arguments,
 )
+from ..runner.make.copies import own_copies, warn_of_shared_arguments
+from ..runner.make.environments import maker_name
 from ..runner.play.play_run import engine_of, run
 from ..runner.sweep.workers import print_resumed, resumable, run_in_parallel
 from .result_files import read_results, write_results

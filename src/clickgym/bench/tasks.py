@@ -22,7 +22,7 @@ from typing import NamedTuple
 import gymnasium as gym
 
 from ..envs import list_instances
-from ..runner.make import make_env
+from ..runner.make.environments import make_env
 
 
 class ScoredTask(NamedTuple):

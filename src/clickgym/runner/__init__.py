@@ -1,6 +1,7 @@
 """Single runs, sweeps over many agents and environments, their results, and the commands.
 
-- ``make`` parses specs and labels, and creates the environments and agents that they name.
+- ``make`` creates ``agents`` and ``environments`` from what users pass, and gives each run its own
+  ``copies``. ``labels`` parses their specs and labels.
 - ``play`` plays one run. ``play_run``, which contains `clickgym.run`, chooses one of the loops in
   ``compiled_loop`` and ``python_loop``. ``run_inputs`` defines the argument of every loop, and
   ``run_metrics`` combines the additional metrics of a run.

@@ -27,15 +27,15 @@ from ..envs import (
     load_instance,
 )
 from ..envs.env_properties import clicks_of
-from .make import (
+from .make.agents import (
     AgentLike,
     accepts,
     make_agent,
-    maker_name,
     observed_sizes,
     parameters_of,
     resolve_agent,
 )
+from .make.environments import maker_name
 from .play.play_run import run
 from .run_errors import AgentError, check_list
 

@@ -25,7 +25,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..envs import Instance, UserModel
 from ..envs.instances.instance import FAMILIES
-from .make import spec_of, split
+from .make.labels import spec_of, split
 
 INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
 """A module whose path contains one of these folders belongs to Python or to an installed package,

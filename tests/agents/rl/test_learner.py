@@ -16,7 +16,7 @@ import clickgym
 from clickgym.agents import DQN, PPO, FrozenPolicy, Learner
 from clickgym.core.specs import parse_spec
 from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, PositionBasedModel
-from clickgym.runner.make import spec_of
+from clickgym.runner.make.labels import spec_of
 from tests.helpers.engines import run_reporting
 from tests.helpers.registries import LEARNERS
 from tests.helpers.slow import slow

@@ -10,7 +10,9 @@ import typer
 
 from ...core.checks import check_horizon
 from ...runner.console import output_console, print_text
-from ...runner.make import all_instances, make_agent, make_env
+from ...runner.make.agents import make_agent
+from ...runner.make.environments import make_env
+from ...runner.make.labels import all_instances
 from ..log import check_table, write_tidy
 from ..reading import read_log
 from ..record import record as record_

@@ -17,7 +17,8 @@ from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ...measure.metrics import AT_K, METRICS, Metric, metric_of
 from ..console import output_console, print_text
-from ..make import BY_NAME, resolve_agent, resolve_env
+from ..make.agents import BY_NAME, resolve_agent
+from ..make.environments import resolve_env
 
 
 def show(

@@ -29,7 +29,8 @@ from ...envs.env_properties import (
 from ...envs.registration import without_own_wrappers
 from ...measure.meter import CLICKS, REGRET, REWARD, CheckpointMeter, checkpoint_steps
 from ...measure.result import Result
-from ..make import AgentLike, EnvLike, make_agent, make_env
+from ..make.agents import AgentLike, make_agent
+from ..make.environments import EnvLike, make_env
 from .compiled_loop import play_compiled
 from .python_loop import play_learner, play_python
 from .run_inputs import OnChunk, Run, first_observation

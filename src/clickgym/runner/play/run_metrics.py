@@ -27,7 +27,7 @@ from ...measure.metrics import (
     metric_of,
 )
 from ...measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
-from ..make import split_label
+from ..make.labels import split_label
 from ..run_errors import agent_error
 
 COLUMNS = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
-from ..make import resolve_agent, resolve_env
+from ..make.agents import resolve_agent
+from ..make.environments import resolve_env
 from ..results_folder import LabelColumn
 
 if TYPE_CHECKING:

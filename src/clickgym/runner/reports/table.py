@@ -16,7 +16,7 @@ from rich.console import Console
 from ...core.text import duration, one_line, regret_text, shorten
 from ...measure.metrics import is_sum
 from ..console import Column, print_table, print_text
-from ..make import requirements, resolve_agent
+from ..make.agents import requirements, resolve_agent
 from ..results_folder import LabelColumn
 from .summaries import (
     HAS_OTHER_USERS,

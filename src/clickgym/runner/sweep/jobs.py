@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from ...agents import FrozenPolicy
 from ...core.errors import WorkerError
 from ...envs import UserModel
-from ..make import make_env, make_resolved_agent, own_copies
+from ..make.agents import make_resolved_agent
+from ..make.copies import own_copies
+from ..make.environments import make_env
 from ..play.play_run import engine_of, play_run
 from ..play.run_inputs import OnChunk
 from ..play.run_metrics import Metrics

@@ -12,20 +12,10 @@ from ...envs import ClickEnv
 from ...envs.env_properties import sizes_of, user_model_of
 from ...measure.metrics import is_own
 from ..fingerprint import fingerprint_of
-from ..make import (
-    AgentLike,
-    EnvLike,
-    ResolvedAgent,
-    ResolvedEnv,
-    all_instances,
-    make_env,
-    make_resolved_agent,
-    own_copies,
-    resolve_agent,
-    resolve_env,
-    split_label,
-    warn_of_shared_arguments,
-)
+from ..make.agents import AgentLike, ResolvedAgent, make_resolved_agent, resolve_agent
+from ..make.copies import own_copies, warn_of_shared_arguments
+from ..make.environments import EnvLike, ResolvedEnv, make_env, resolve_env
+from ..make.labels import all_instances, split_label
 from ..play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
 from ..play.run_metrics import Metrics
 from ..results_folder import Cell, Config, versions

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 
 from ...core.checks import check_count, check_horizon, check_path, is_integer, value_error
 from ...measure.meter import checkpoint_steps
-from ..make import AgentLike, EnvLike, by_label
+from ..make.agents import AgentLike
+from ..make.environments import EnvLike
+from ..make.labels import by_label
 from ..play.play_run import Engine
 from ..play.run_metrics import Metrics
 from ..results import Results

@@ -1,0 +1,134 @@
+"""Environments made from ids, specs and click models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+from ...core.checks import AN_ENV, check_kind, short_repr, unknown_message
+from ...core.errors import FAILURES, SessionError, cause
+from ...core.modules import module_of
+from ...envs import ENVIRONMENTS, ClickEnv, UserModel
+from .labels import Arguments, Spec, check_no_env_object, split
+
+EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | UserModel | tuple[Any, Mapping[str, Any]]
+"""What you can pass as an environment: an id, a click model, or one of these with arguments."""
+
+ResolvedEnv = tuple[EnvSpec | UserModel | Callable[..., gym.Env], Arguments]
+"""A resolved environment: its registered id, its users (for a `ClickEnv`) or a function, and the
+arguments to create it with.
+"""
+
+
+def resolve_env(env: EnvLike) -> ResolvedEnv:
+    """Find the registered id, users or function that an environment's spec names.
+
+    Args:
+        env: an environment in any form that `make_env` accepts, except an environment object. A
+            `ResolvedEnv` is returned unchanged.
+
+    Raises:
+        ValueError: the id is unknown, or its module cannot be imported.
+        TypeError: no environment can be created from ``env``.
+    """
+    check_no_env_object(env)
+    maker, arguments = split(env)
+    if isinstance(maker, str):
+        maker = _find_spec(maker)
+    is_class = isinstance(maker, type) and issubclass(maker, UserModel)
+    if is_class or not (isinstance(maker, UserModel | EnvSpec) or callable(maker)):
+        raise TypeError(
+            f"env is {short_repr(maker)}; expected an id, (id, arguments) or a click model"
+        )
+    return maker, arguments
+
+
+def _find_spec(env_id: str) -> EnvSpec:
+    """Return Gymnasium's spec of an environment id. If the id has the form ``module:Id-v0``, import
+    the module first.
+    """
+    module, colon, name = env_id.rpartition(":")
+    if colon:
+        module_of("environment", env_id)
+    if name in gym.registry:
+        return gym.registry[name]
+    if colon and f"{name}-v0" in gym.registry:
+        raise ValueError(f"unknown environment {env_id!r}; did you mean '{env_id}-v0'?")
+    if colon:
+        raise ValueError(
+            f"environment {env_id!r}: importing {module!r} does not register {name!r}; "
+            "call clickgym.register_click_model or gymnasium.register in this module"
+        )
+    ids = dict.fromkeys([*ENVIRONMENTS, *gym.registry])
+    raise ValueError(
+        f"{unknown_message('environment', env_id, ids)}; name your own environment as module:Id-v0"
+    )
+
+
+def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
+    """Create an environment from an id or a click model.
+
+    Args:
+        env: an id such as ``"PBMRank-v0"``; an id with arguments for ``gym.make``, as
+            ``"PBMRank-v0:reward=any_click"`` or ``("PBMRank-v0", {"reward": "any_click"})``;
+            ``"module:Id-v0"``, an id that a module registers; or the users of an environment, such
+            as a click model. An environment object is returned unchanged.
+        instance: the name of an instance, a file, or an `Instance` object; by default, the default
+            instance of the id.
+
+    Raises:
+        ValueError, TypeError: the id is unknown, or an argument is invalid.
+
+    Example:
+        >>> make_env("PBMRank-v0:cutoff=3").action_space
+        RankedList(n_items=10, n_positions=5)
+    """
+    if isinstance(env, gym.Env):
+        return env
+    maker, arguments = resolve_env(env)
+    if instance is not None:
+        if "instance" in arguments or isinstance(maker, UserModel):
+            raise ValueError(
+                f"instance is {instance!r}, but the environment {short_repr(env)} already "
+                "specifies its users; leave instance out"
+            )
+        arguments = {**arguments, "instance": instance}
+    if isinstance(maker, UserModel):
+        return ClickEnv(maker, **arguments)
+    if isinstance(maker, EnvSpec):
+        try:
+            with naming_errors(f"environment {maker.id}", SessionError):
+                return gym.make(maker, **arguments)
+        except gym.error.Error as error:
+            raise ValueError(f"environment {maker.id}: {error}") from None
+    with naming_errors(f"environment {maker_name(maker)}", SessionError):
+        result = maker(**arguments)
+    check_kind(f"the environment from {short_repr(maker)}", result, gym.Env, AN_ENV)
+    return result
+
+
+def maker_name(maker: Callable[..., Any]) -> str:
+    """Return the name of a class or function that creates agents or environments, for messages."""
+    return getattr(maker, "__name__", type(maker).__name__)
+
+
+@contextmanager
+def naming_errors(subject: str, error_class: type[SessionError]) -> Iterator[None]:
+    """Context manager for code that creates ``subject``, such as ``"agent TopRank"``.
+
+    Validation errors pass through unchanged; any other exception is re-raised as an error that
+    names ``subject``.
+    """
+    try:
+        yield
+    except (ValueError, ImportError, OSError, MemoryError, SessionError, gym.error.Error):
+        raise
+    except TypeError as error:
+        # Gymnasium wraps the original error in a longer one.
+        raise TypeError(f"{subject}: {error.__cause__ or error}") from error
+    except FAILURES as error:
+        raise error_class(f"{subject} cannot be created: {cause(error)}") from error
