@@ -6,9 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +23,9 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..core.text import counted
-from ..measure.result import HOW_PLAYED, NO_SESSION, Result, same_users_message
-from .reports.summaries import IS_OWN, RUN, final_table, metrics_of, split_instances
+from ..measure.result import HOW_PLAYED, Result
+from .reports.combine import check_runs, check_same_sweep, concatenate, same_environments
+from .reports.summaries import RUN, final_table, metrics_of, split_instances
 from .results_folder import (
     FIGURES,
     LABEL_COLUMNS,
@@ -513,7 +512,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         source = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(results.rows)
         sources += [(source, config) for config in results.configs]
-    _check_same_sweep(sources)
+    check_same_sweep(sources)
     if not parts:
         raise ValueError("source is empty; pass at least one folder or result")
     if not frames:
@@ -521,119 +520,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
             f"{', '.join(map(str, parts))} have no finished run yet; to continue, run the same "
             "clickgym runs or sweeps again"
         )
-    same = _same_environments(frames, [part.env for part in parts if isinstance(part, Result)])
-    rows = _concatenate([rows.with_columns(col("env").replace(same)) for rows in frames])
-    _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
+    same = same_environments(frames, [part.env for part in parts if isinstance(part, Result)])
+    rows = concatenate([rows.with_columns(col("env").replace(same)) for rows in frames])
+    check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
     return rows, [config.renamed(same) for _, config in sources]
-
-
-def _same_environments(
-    frames: Sequence[polars.DataFrame], singles: Sequence[str]
-) -> dict[str, str]:
-    """Return the environments that a sweep named with their module, as in ``my_module:News-v0``,
-    and that single runs name by their id alone: the id of each label.
-
-    Args:
-        frames: the rows of all parts.
-        singles: the environments of single runs.
-    """
-    labels = {label for rows in frames for label in rows["env"].unique()}
-    ids = {label: label.partition(":")[2] for label in labels}
-    return {label: env_id for label, env_id in ids.items() if env_id in singles}
-
-
-def _check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
-    """Check that all sweeps have the same settings, and that no label stands for two things.
-
-    Args:
-        sources: the configuration of each sweep, with the name of its source for messages.
-
-    Raises:
-        ValueError: two sweeps cannot be shown in one table.
-    """
-    # Among identical sweeps, compare only one with the others. A sweep that cannot be compared,
-    # such as a sweep with a lambda, differs even from itself, so all such sweeps are kept.
-    distinct = {
-        number if config.difference(config) else repr(replace(config, seed=0)): (source, config)
-        for number, (source, config) in enumerate(sources)
-    }
-    for (name, config), (other_name, other) in combinations(distinct.values(), 2):
-        if fault := config.difference(other):
-            raise ValueError(f"{other_name} cannot be shown in one table with {name}: {fault}")
-
-
-def _concatenate(frames: Sequence[polars.DataFrame]) -> polars.DataFrame:
-    """Combine several frames of rows into one. If a sweep's run is in several frames, keep it once;
-    number single runs in the order of the frames.
-    """
-    run_id = polars.struct("env", "instance", "agent", "run")
-    frames = [rows.with_columns(begins=run_id.rle_id().diff().fill_null(1) > 0) for rows in frames]
-    rows = polars.concat(frames, how="diagonal").select(polars.exclude(HOW_PLAYED), *HOW_PLAYED)
-    is_single = col("sweep_seed").is_null()
-    measurements = polars.struct(polars.exclude("run", "sweep_seed", "begins", *HOW_PLAYED))
-    rows = rows.filter(is_single | measurements.is_first_distinct())
-    number = col("begins").cum_sum().over("env", "instance", "agent").cast(polars.Int64) - 1
-    return rows.with_columns(run=polars.when(is_single).then(number).otherwise("run")).drop(
-        "begins"
-    )
-
-
-def _check_runs(last: polars.DataFrame) -> None:
-    """Check that runs can be shown in one table.
-
-    Args:
-        last: the last row of each run.
-
-    Raises:
-        ValueError: two runs of an agent have the same seed, an agent's name stands for runs from
-            different sources, or the runs have different numbers of sessions or different rewards.
-    """
-    columns = ["env", "instance", "agent", "seed"]
-    seed, unknown = col("seed"), col("regret").is_null()
-    repeated = last.filter(seed.is_not_null() & (polars.len().over(columns) > 1))
-    for env, _, agent, number in repeated[columns].rows():
-        raise ValueError(
-            f"{agent} in {env} has two runs with the seed {number}; give each run its own "
-            "seed, or, if the runs are from two agents, rename one agent: "
-            "dataclasses.replace(result, agent=...)"
-        )
-    last_seed = polars.coalesce("last_seed", "seed")
-    ordered = last.filter(seed.is_not_null()).sort("seed")
-    next_seed = seed.shift(-1).over("env", "instance", "agent")
-    overlapping = ordered.with_columns(next=next_seed).filter(last_seed >= col("next"))
-    for env, agent, first, end, second in overlapping[
-        ["env", "agent", "seed", "last_seed", "next"]
-    ].rows():
-        message = same_users_message(first, second, end - first + 1)
-        raise ValueError(f"{agent} in {env}: {message}")
-    source = polars.struct(IS_OWN, col("sweep_seed").is_null())
-    mixed = last.filter(source.n_unique().over("env", "agent") > 1)
-    for env, agent in mixed["env", "agent"].rows():
-        raise ValueError(
-            f"in {env}, {agent} is the name of runs from different sources (a sweep, "
-            "clickgym.run or your own loop); rename the agent in the runs from one source: "
-            "dataclasses.replace(result, agent=...)"
-        )
-    if last["step"].n_unique() > 1:
-        ends = last.select("agent", "step").unique(maintain_order=True)
-        lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
-        own, least, most = last.filter(IS_OWN)["step"], min(ends["step"]), max(ends["step"])
-        cure = "play the same number in each run"
-        if least in own:
-            cure = (
-                f"continue your own loop until env.meter.step is {most}, or play only {least} "
-                f"sessions in each run. A loop may have fewer sessions than steps: {NO_SESSION}"
-            )
-        elif len(own):
-            cure = f"use only the first sessions of your own loop: env.result(name, {least})"
-        raise ValueError(
-            "runs have different numbers of sessions, so they cannot be compared: "
-            f"{lengths}; {cure}"
-        )
-    incomplete = last.filter(unknown, unknown.n_unique().over("env") > 1)
-    for env, agent in incomplete["env", "agent"].rows():
-        raise ValueError(
-            f"in {env}, regret is unknown for {agent} but known for other agents, so their rewards "
-            "differ; apply RecordRegret before the wrapper that changes the reward, or let that "
-            "wrapper set info['regret']"
-        )

@@ -1,0 +1,124 @@
+"""Rows of several sweeps and single runs in one frame, and the checks that they fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import polars
+from polars import col
+
+from ...measure.result import HOW_PLAYED, NO_SESSION, same_users_message
+from ..results_folder import Config
+from .summaries import IS_OWN
+
+
+def same_environments(frames: Sequence[polars.DataFrame], singles: Sequence[str]) -> dict[str, str]:
+    """Return the environments that a sweep named with their module, as in ``my_module:News-v0``,
+    and that single runs name by their id alone: the id of each label.
+
+    Args:
+        frames: the rows of all parts.
+        singles: the environments of single runs.
+    """
+    labels = {label for rows in frames for label in rows["env"].unique()}
+    ids = {label: label.partition(":")[2] for label in labels}
+    return {label: env_id for label, env_id in ids.items() if env_id in singles}
+
+
+def check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
+    """Check that all sweeps have the same settings, and that no label stands for two things.
+
+    Args:
+        sources: the configuration of each sweep, with the name of its source for messages.
+
+    Raises:
+        ValueError: two sweeps cannot be shown in one table.
+    """
+    # Among identical sweeps, compare only one with the others. A sweep that cannot be compared,
+    # such as a sweep with a lambda, differs even from itself, so all such sweeps are kept.
+    distinct = {
+        number if config.difference(config) else repr(replace(config, seed=0)): (source, config)
+        for number, (source, config) in enumerate(sources)
+    }
+    for (name, config), (other_name, other) in combinations(distinct.values(), 2):
+        if fault := config.difference(other):
+            raise ValueError(f"{other_name} cannot be shown in one table with {name}: {fault}")
+
+
+def concatenate(frames: Sequence[polars.DataFrame]) -> polars.DataFrame:
+    """Combine several frames of rows into one. If a sweep's run is in several frames, keep it once;
+    number single runs in the order of the frames.
+    """
+    run_id = polars.struct("env", "instance", "agent", "run")
+    frames = [rows.with_columns(begins=run_id.rle_id().diff().fill_null(1) > 0) for rows in frames]
+    rows = polars.concat(frames, how="diagonal").select(polars.exclude(HOW_PLAYED), *HOW_PLAYED)
+    is_single = col("sweep_seed").is_null()
+    measurements = polars.struct(polars.exclude("run", "sweep_seed", "begins", *HOW_PLAYED))
+    rows = rows.filter(is_single | measurements.is_first_distinct())
+    number = col("begins").cum_sum().over("env", "instance", "agent").cast(polars.Int64) - 1
+    return rows.with_columns(run=polars.when(is_single).then(number).otherwise("run")).drop(
+        "begins"
+    )
+
+
+def check_runs(last: polars.DataFrame) -> None:
+    """Check that runs can be shown in one table.
+
+    Args:
+        last: the last row of each run.
+
+    Raises:
+        ValueError: two runs of an agent have the same seed, an agent's name stands for runs from
+            different sources, or the runs have different numbers of sessions or different rewards.
+    """
+    columns = ["env", "instance", "agent", "seed"]
+    seed, unknown = col("seed"), col("regret").is_null()
+    repeated = last.filter(seed.is_not_null() & (polars.len().over(columns) > 1))
+    for env, _, agent, number in repeated[columns].rows():
+        raise ValueError(
+            f"{agent} in {env} has two runs with the seed {number}; give each run its own "
+            "seed, or, if the runs are from two agents, rename one agent: "
+            "dataclasses.replace(result, agent=...)"
+        )
+    last_seed = polars.coalesce("last_seed", "seed")
+    ordered = last.filter(seed.is_not_null()).sort("seed")
+    next_seed = seed.shift(-1).over("env", "instance", "agent")
+    overlapping = ordered.with_columns(next=next_seed).filter(last_seed >= col("next"))
+    for env, agent, first, end, second in overlapping[
+        ["env", "agent", "seed", "last_seed", "next"]
+    ].rows():
+        message = same_users_message(first, second, end - first + 1)
+        raise ValueError(f"{agent} in {env}: {message}")
+    source = polars.struct(IS_OWN, col("sweep_seed").is_null())
+    mixed = last.filter(source.n_unique().over("env", "agent") > 1)
+    for env, agent in mixed["env", "agent"].rows():
+        raise ValueError(
+            f"in {env}, {agent} is the name of runs from different sources (a sweep, "
+            "clickgym.run or your own loop); rename the agent in the runs from one source: "
+            "dataclasses.replace(result, agent=...)"
+        )
+    if last["step"].n_unique() > 1:
+        ends = last.select("agent", "step").unique(maintain_order=True)
+        lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
+        own, least, most = last.filter(IS_OWN)["step"], min(ends["step"]), max(ends["step"])
+        cure = "play the same number in each run"
+        if least in own:
+            cure = (
+                f"continue your own loop until env.meter.step is {most}, or play only {least} "
+                f"sessions in each run. A loop may have fewer sessions than steps: {NO_SESSION}"
+            )
+        elif len(own):
+            cure = f"use only the first sessions of your own loop: env.result(name, {least})"
+        raise ValueError(
+            "runs have different numbers of sessions, so they cannot be compared: "
+            f"{lengths}; {cure}"
+        )
+    incomplete = last.filter(unknown, unknown.n_unique().over("env") > 1)
+    for env, agent in incomplete["env", "agent"].rows():
+        raise ValueError(
+            f"in {env}, regret is unknown for {agent} but known for other agents, so their rewards "
+            "differ; apply RecordRegret before the wrapper that changes the reward, or let that "
+            "wrapper set info['regret']"
+        )
