@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import as_call
+from ..envs.env_properties import EnvTraits
 
 Seed = int | np.random.SeedSequence | None
 
@@ -46,39 +47,6 @@ class UnsuitedError(ValueError):
             sentences.append((", ".join(labels), each + reason))
         (name, reason), *others = sentences
         return cls(name, "; ".join([reason, *map(" ".join, others)]))
-
-
-class EnvTraits(NamedTuple):
-    """Traits of an environment that determine which engine can run an agent in this environment."""
-
-    name: str
-    """The environment's name in error messages: the environment's id, or the class of an
-    environment without an id.
-    """
-    layer: str
-    """The class of the outermost wrapper that not every id has, or the environment's own class."""
-    obstacle: str
-    """The reason why only the environment's own method ``step`` can run a session; empty if
-    compiled code can run sessions, too.
-    """
-    changing_users: str
-    """The name of the class of users, if users change at fixed steps; otherwise empty."""
-    observation_keys: tuple[str, ...]
-    """The keys of the environment's observations, if observations are dicts, and the keys of
-    `Task.fields`.
-    """
-    sizes: Mapping[str, int]
-    """The environment's ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 if the
-    environment has no features or no states.
-    """
-    n_queries: int = 1
-    """The number of queries; each episode uses one of them."""
-    observation_space: Any = None
-    """The space of the environment's observations."""
-    has_copies: bool = False
-    """Whether ``gym.make`` can make more environments like an environment of another package, on
-    which an agent can play several streams of sessions.
-    """
 
 
 class BaseAgent:

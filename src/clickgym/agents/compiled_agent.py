@@ -28,7 +28,8 @@ from ..core.files import FORMAT, check_format, one_line_errors, write_whole
 from ..core.kernels import Repeated, static_kernels
 from ..core.state import check_dtypes, first_arrays
 from ..core.sums import weighted_sums
-from .agent import Agent, EnvTraits, Seed
+from ..envs.env_properties import EnvTraits
+from .agent import Agent, Seed
 
 LARGEST_FEATURE = 1e6
 """The largest allowed absolute value of a feature. Scale features so that the norm of each

@@ -1,9 +1,11 @@
 """Properties of any Gymnasium environment or vector environment, whether it comes from clickgym or
-from another package: its sizes, its users, the clicks that it shows, and its label.
+from another package: its sizes, its users, the clicks that it shows, what engines must know of it,
+and its label.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,6 +20,7 @@ from ..core.errors import Fault
 from ..core.specs import format_spec
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv
+from .registration import without_own_wrappers
 from .resolve_model import OF_ENVIRONMENT
 from .simulation.user_model import UserModel
 from .spaces import list_sizes
@@ -163,6 +166,72 @@ def changing_users_of(env: Any) -> str:
     """
     model = user_model_of(env)
     return type(model).__name__ if model and len(model.starts) > 1 else ""
+
+
+class EnvTraits(NamedTuple):
+    """Traits of an environment that determine which engine can run an agent in this environment."""
+
+    name: str
+    """The environment's name in error messages: the environment's id, or the class of an
+    environment without an id.
+    """
+    layer: str
+    """The class of the outermost wrapper that not every id has, or the environment's own class."""
+    obstacle: str
+    """The reason why only the environment's own method ``step`` can run a session; empty if
+    compiled code can run sessions, too.
+    """
+    changing_users: str
+    """The name of the class of users, if users change at fixed steps; otherwise empty."""
+    observation_keys: tuple[str, ...]
+    """The keys of the environment's observations, if observations are dicts, and the keys of
+    `Task.fields`.
+    """
+    sizes: Mapping[str, int]
+    """The environment's ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 if the
+    environment has no features or no states.
+    """
+    n_queries: int = 1
+    """The number of queries; each episode uses one of them."""
+    observation_space: Any = None
+    """The space of the environment's observations."""
+    has_copies: bool = False
+    """Whether ``gym.make`` can make more environments like an environment of another package, on
+    which an agent can play several streams of sessions.
+    """
+
+
+def traits_of(env: gym.Env) -> EnvTraits:
+    """Return the traits of an environment that decide which engine can run agents there."""
+    sizes = sizes_of(env)._asdict()
+    layer: Any = without_own_wrappers(env)
+    name, obstacle, changing_users = type(layer).__name__, "", ""
+    if isinstance(layer, gym.Wrapper):
+        obstacle = f"the wrapper {name} must see every step"
+    elif not isinstance(layer, ClickEnv):
+        obstacle = f"{name} is not a ClickEnv, so only its own method step can simulate its users"
+    elif type(layer).step is not ClickEnv.step:
+        obstacle = f"{name} overrides the method step"
+    else:
+        changing_users = changing_users_of(layer)
+    space = env.observation_space
+    observation_keys = tuple(space) if isinstance(space, Dict) else ()
+    if not obstacle:
+        observation_keys += tuple(layer.task.fields)
+    model = user_model_of(env)
+    n_queries = 1 if model is None else model.n_queries
+    has_copies = model is None and env.spec is not None and not env.spec.additional_wrappers
+    return EnvTraits(
+        name=name_of(env),
+        layer=name,
+        obstacle=obstacle,
+        changing_users=changing_users,
+        observation_keys=observation_keys,
+        sizes=sizes,
+        n_queries=n_queries,
+        observation_space=space,
+        has_copies=has_copies,
+    )
 
 
 def stream_of(envs: VectorEnv) -> Any:

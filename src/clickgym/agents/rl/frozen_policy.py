@@ -24,10 +24,11 @@ from ...core.checks import (
 )
 from ...core.errors import FAILURES, cause
 from ...core.modules import object_of
+from ...envs.env_properties import EnvTraits
 from ...envs.spaces import check_items, list_sizes, without_repeats
 from ...envs.wrappers.actions import ListActionSpace
 from ...envs.wrappers.item_by_item import Choices, PartialLists, space_of_partial_lists
-from ..agent import Agent, EnvTraits, Seed
+from ..agent import Agent, Seed
 
 
 class FrozenPolicy(Agent):

@@ -25,8 +25,9 @@ from ...core.checks import (
     short_repr,
     unknown_message,
 )
+from ...envs.env_properties import EnvTraits
 from ...measure.sessions import why_not_parallel
-from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
+from ..agent import BaseAgent, Seed, UnsuitedError
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv

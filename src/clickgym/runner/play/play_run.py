@@ -8,22 +8,20 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict
 from gymnasium.wrappers import DelayObservation
 from numpy.typing import ArrayLike, NDArray
 
 from ...agents import CompiledAgent, FrozenPolicy, Random
-from ...agents.agent import BaseAgent, EnvTraits, UnsuitedError
+from ...agents.agent import BaseAgent, UnsuitedError
 from ...core.checks import check_choice, check_horizon, check_seed
 from ...core.errors import SessionError
-from ...envs import ClickEnv
 from ...envs.base_env import name_of
 from ...envs.env_properties import (
-    changing_users_of,
     click_env_of,
     label_of,
     query_of,
     sizes_of,
+    traits_of,
     user_model_of,
 )
 from ...envs.registration import without_own_wrappers
@@ -224,39 +222,6 @@ def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
         message = f"{type(agent).__name__} ignores the features that {name_of(env)} shows"
         warnings.warn(message, stacklevel=3)
-
-
-def traits_of(env: gym.Env) -> EnvTraits:
-    """Return the traits of an environment that decide which engine can run agents there."""
-    sizes = sizes_of(env)._asdict()
-    layer: Any = without_own_wrappers(env)
-    name, obstacle, changing_users = type(layer).__name__, "", ""
-    if isinstance(layer, gym.Wrapper):
-        obstacle = f"the wrapper {name} must see every step"
-    elif not isinstance(layer, ClickEnv):
-        obstacle = f"{name} is not a ClickEnv, so only its own method step can simulate its users"
-    elif type(layer).step is not ClickEnv.step:
-        obstacle = f"{name} overrides the method step"
-    else:
-        changing_users = changing_users_of(layer)
-    space = env.observation_space
-    observation_keys = tuple(space) if isinstance(space, Dict) else ()
-    if not obstacle:
-        observation_keys += tuple(layer.task.fields)
-    model = user_model_of(env)
-    n_queries = 1 if model is None else model.n_queries
-    has_copies = model is None and env.spec is not None and not env.spec.additional_wrappers
-    return EnvTraits(
-        name=name_of(env),
-        layer=name,
-        obstacle=obstacle,
-        changing_users=changing_users,
-        observation_keys=observation_keys,
-        sizes=sizes,
-        n_queries=n_queries,
-        observation_space=space,
-        has_copies=has_copies,
-    )
 
 
 LOOPS: dict[str, Callable[[Run], float]] = {
