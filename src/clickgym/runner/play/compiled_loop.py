@@ -35,7 +35,6 @@ class ChunkData(NamedTuple):
     shown: SessionBuffers
     contexts: tuple[Any, ...]  # the data of the metrics
     totals: NDArray[np.float64]
-    measures: NDArray[np.bool_]  # (1,) True while the metrics are computed
     checkpoints: NDArray[np.int64]  # counted in sessions from the start of the chunk
     at_checkpoints: NDArray[np.float64]  # the totals at these checkpoints
 
@@ -77,9 +76,7 @@ def session_loop(
             rewards += reward
             for k in range(len(ranking)):
                 n_clicks += shown.clicks[k]
-            data.measures[0] = True  # from here on, an error comes from a metric
             measure(data.contexts, ranking, shown.clicks, expectation, totals)
-            data.measures[0] = False
             update(agent, ranking, shown.clicks, *data.observed)
             played += 1
             shown.draws[0] = True  # from here on, an error comes from the users
@@ -112,7 +109,7 @@ def play_compiled(run: Run) -> float:
     """
     agent, meter, metrics = run.agent, run.meter, run.metrics
     env: Any = run.env.unwrapped
-    state, chunk, seconds, measures = None, FIRST_CHUNK, 0.0, np.zeros(1, bool)
+    state, chunk, seconds = None, FIRST_CHUNK, 0.0
     while meter.step < meter.horizon:
         if env.state is not state:  # at the start, and when the users change
             task, state = env.task, env.state
@@ -125,9 +122,9 @@ def play_compiled(run: Run) -> float:
         if metrics.held_out:
             size = min(size, meter.next_checkpoint - meter.step)
         agent.make_room(size)
-        data = ChunkData(*chunk_inputs, measures, *meter.ahead())
+        data = ChunkData(*chunk_inputs, *meter.ahead())
         play_sessions = partial(loop, data, env.np_random, agent.state, agent.rng, agent.ranking)
-        chunk_seconds = _play_chunk(run, play_sessions, size, measures)
+        chunk_seconds = _play_chunk(run, play_sessions, size)
         seconds += chunk_seconds
         if size == chunk:  # a shortened chunk does not show the speed
             next_size = chunk * CHUNK / max(chunk_seconds, 1e-6)
@@ -140,10 +137,7 @@ def play_compiled(run: Run) -> float:
 
 
 def _play_chunk(
-    run: Run,
-    play_sessions: Callable[[int], tuple[int, float, int]],
-    size: int,
-    measures: NDArray[np.bool_],
+    run: Run, play_sessions: Callable[[int], tuple[int, float, int]], size: int
 ) -> float:
     """Play a chunk of sessions, add the sessions to the meter, and return their wall time."""
     agent, meter = run.agent, run.meter
@@ -155,7 +149,7 @@ def _play_chunk(
     except KernelError:
         raise
     except FAILURES as error:
-        fault = run.metrics.error(error) if measures[0] else error
+        fault = run.metrics.error(error, meter.totals) or error
         raise _chunk_error(agent, env, meter.step, n_lists, fault) from error
     seconds = clock() - start
     if played < size:

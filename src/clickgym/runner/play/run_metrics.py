@@ -20,7 +20,6 @@ from ...measure.meter import N_TOTALS, CheckpointMeter
 from ...measure.metrics import (
     AT_K,
     METRICS,
-    GainContext,
     held_out_queries,
     is_own,
     mean_ndcg,
@@ -49,7 +48,9 @@ def add_metric(
 
     @kernel
     def measure(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
-        totals[column] += value(contexts[0], ranking, clicks, expectation)
+        total = totals[column]
+        totals[column] = np.nan  # stays nan if the metric fails, which tells `Metrics.error`
+        totals[column] = total + value(contexts[0], ranking, clicks, expectation)
         measure_rest(contexts[1:], ranking, clicks, expectation, totals)
 
     return measure
@@ -139,14 +140,17 @@ class Metrics:
         except KernelError:
             raise
         except FAILURES as error:
-            raise self.error(error) from error
+            raise self.error(error, totals) or error from error
 
-    def error(self, error: BaseException) -> SessionError:
-        """Return the error to raise after the kernel of a metric failed; it names the user's own
-        metrics, one of which must be at fault.
+    def error(self, error: BaseException, totals: NDArray[np.float64]) -> SessionError | None:
+        """Return the error to raise if the kernel of a metric failed; it names the metric. Return
+        None if all metrics of the session were computed.
         """
-        own = [spec for spec in self.specs if is_own(spec)]
-        return SessionError(f"the metric {' or '.join(own)}: {cause(error)}")
+        for name, total in zip(self.summed, totals[N_TOTALS:], strict=True):
+            if np.isnan(total):
+                spec = self.specs[self.names.index(name)]
+                return SessionError(f"the metric {spec}: {cause(error)}")
+        return None
 
     def columns(self, meter: CheckpointMeter) -> dict[str, NDArray[np.float64]]:
         """Return the values of each metric at the checkpoints, by the metric's name."""
@@ -239,7 +243,7 @@ def _keep_values(context: Any) -> Any:
     """Return a context in which arrays are replaced by copies, because the step may overwrite them
     before the metric is computed.
     """
-    if isinstance(context, GainContext):
+    if hasattr(context, "before_step"):
         return context.before_step()
     if isinstance(context, np.ndarray):
         return context.copy()
