@@ -28,6 +28,13 @@ MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 that sets ``model_class`` is registered automatically.
 """
 
+METHODS = {
+    "fit_pairs": "_fit",
+    "conditional_probabilities": "_conditional",
+    "model_of_pairs": "_click_model",
+}
+"""The methods that every estimator defines, and their names in a subclass written for 9.0."""
+
 
 def check_models_to_fit(names: Sequence[str]) -> None:
     """Check that each name is the short name of a click model that has an estimator; raise a
@@ -78,6 +85,12 @@ class Estimator:
     prior_: Prior = UNIFORM
 
     def __init__(self, prior: Prior | None = None) -> None:
+        for name, name_in_9_0 in METHODS.items():
+            names = name, name_in_9_0
+            if all(getattr(type(self), each) is getattr(Estimator, each) for each in names):
+                raise TypeError(
+                    f"{type(self).__name__} has no method {name}; an estimator needs it"
+                )
         if prior is not None:
             if not isinstance(prior, tuple | list) or len(prior) != 2:
                 raise value_error("prior", prior, "two numbers > 0, or None")
@@ -188,7 +201,7 @@ class Estimator:
         """Return the click model whose items are the given pairs of a query."""
         raise NotImplementedError
 
-    # A subclass written for clickgym 9.0 overrides these three methods instead of those above.
+    # These call the methods above, unless a subclass written for clickgym 9.0 overrides them.
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.fit_pairs(pairs, clicks)
