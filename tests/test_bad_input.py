@@ -20,7 +20,7 @@ from clickgym.cli import main
 from clickgym.envs import CLICK_MODELS, ClickEnv, ClickVectorEnv, PositionBasedModel
 from tests.helpers.click_stories import make_model
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
-from tests.reference_agents import edges_of
+from tests.reference_agents.registry import edges_of
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.6])
 SIZES = {"n_items": 4, "n_positions": 2}

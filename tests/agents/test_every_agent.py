@@ -34,7 +34,8 @@ from tests.helpers.registries import (
     NETWORK_AGENTS,
     STATE_AGENTS,
 )
-from tests.reference_agents import as_plain, make
+from tests.reference_agents.following import as_plain
+from tests.reference_agents.models import make
 
 pytestmark = pytest.mark.uncompiled
 

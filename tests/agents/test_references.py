@@ -20,7 +20,10 @@ from clickgym.agents import (
 )
 from clickgym.envs import CascadeModel, PositionBasedModel
 from tests.helpers.registries import CLICK_AGENTS
-from tests.reference_agents import MODELS, VarianceReference, follow, make, reference_of
+from tests.reference_agents.following import follow
+from tests.reference_agents.indices import VarianceReference
+from tests.reference_agents.models import MODELS, make
+from tests.reference_agents.registry import reference_of
 
 pytestmark = pytest.mark.uncompiled
 

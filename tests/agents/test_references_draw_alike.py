@@ -12,7 +12,8 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, NETWORK_AGENTS
-from tests.reference_agents import MODELS, make, reference_of
+from tests.reference_agents.models import MODELS, make
+from tests.reference_agents.registry import reference_of
 
 pytestmark = pytest.mark.uncompiled
 

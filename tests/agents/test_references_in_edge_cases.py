@@ -16,7 +16,9 @@ from tests.helpers.registries import (
     NETWORK_AGENTS,
     STATE_AGENTS,
 )
-from tests.reference_agents import MODELS, edges_of, follow, make, reference_of
+from tests.reference_agents.following import follow
+from tests.reference_agents.models import MODELS, make
+from tests.reference_agents.registry import edges_of, reference_of
 
 pytestmark = pytest.mark.uncompiled
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from clickgym.agents import PBMUCB, EpsilonGreedy, Fixed, TopRank
-from tests.reference_agents import MODELS, as_plain, make
+from tests.reference_agents.following import as_plain
+from tests.reference_agents.models import MODELS, make
 
 
 @pytest.mark.filterwarnings("error")

@@ -18,7 +18,7 @@ from clickgym.agents import Agent, CompiledAgent
 from clickgym.measure.meter import checkpoint_steps
 from clickgym.runner.play.play_run import engine_of, play_run
 from clickgym.runner.play.run_metrics import Metrics
-from tests.reference_agents import as_plain
+from tests.reference_agents.following import as_plain
 
 LOOP = importlib.import_module("clickgym.runner.play.compiled_loop")
 

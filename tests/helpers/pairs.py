@@ -18,7 +18,7 @@ import pytest
 from clickgym.envs import ENVIRONMENTS
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, default_ids
 from tests.helpers.slow import slow
-from tests.reference_agents import MODELS
+from tests.reference_agents.models import MODELS
 
 REGISTERED = {env_id: ENVIRONMENTS[env_id] for env_id in default_ids()}
 """The environments that require no argument."""

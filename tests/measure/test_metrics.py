@@ -28,7 +28,7 @@ from clickgym.envs import (
 from clickgym.measure.metrics import METRICS, Metric
 from tests.helpers.engines import Recorder
 from tests.helpers.judged import ndcg, with_test
-from tests.reference_agents import MODELS, make
+from tests.reference_agents.models import MODELS, make
 
 pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 

@@ -30,7 +30,7 @@ from tests.helpers.engines import (
 from tests.helpers.pairs import AGENT_OF, by_id, by_pair
 from tests.helpers.registries import CLICK_AGENTS, SAME_ITEMS
 from tests.helpers.slow import slow
-from tests.reference_agents import MODELS, make
+from tests.reference_agents.models import MODELS, make
 
 PBM = MODELS["PBM"]
 

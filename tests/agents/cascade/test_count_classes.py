@@ -14,7 +14,9 @@ from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeUCB1
 from clickgym.agents.cascade import count_classes
 from clickgym.agents.common.cascade_agent import CascadeAgent
 from tests.helpers.click_stories import assert_uniform
-from tests.reference_agents import MODELS, follow, reference_of
+from tests.reference_agents.following import follow
+from tests.reference_agents.models import MODELS
+from tests.reference_agents.registry import reference_of
 
 pytestmark = pytest.mark.uncompiled
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickgym.agents.common.kl_bounds import kl, kl_lower, kl_upper
-from tests.reference_agents import bernoulli_kl, lower_bound, upper_bound
+from tests.reference_agents.bounds import bernoulli_kl, lower_bound, upper_bound
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

@@ -11,7 +11,7 @@ from clickgym.agents import CascadeVI
 from clickgym.envs import ClickEnv, load_instance
 from clickgym.envs.simulation.scan import best_scan
 from tests.helpers.slow import slow
-from tests.reference_agents import upper_bound
+from tests.reference_agents.bounds import upper_bound
 
 
 def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):

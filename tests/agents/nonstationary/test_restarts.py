@@ -12,8 +12,8 @@ import pytest
 from clickgym.agents import GLRCascadeKLUCB
 from clickgym.agents.nonstationary.restarts import statistic
 from clickgym.envs import CascadeModel
-from tests.reference_agents import GLRReference, follow
-from tests.reference_agents.detection import glr_statistics
+from tests.reference_agents.detection import GLRReference, glr_statistics
+from tests.reference_agents.following import follow
 
 pytestmark = pytest.mark.uncompiled
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clickgym.agents import PBMPIE
-from tests.reference_agents import PBMPIEReference
+from tests.reference_agents.indices import PBMPIEReference
 
 pytestmark = pytest.mark.uncompiled
 

@@ -13,7 +13,7 @@ from clickgym.agents import GRAB
 from clickgym.agents.position_based.assignment import assign
 from clickgym.envs import ClickEnv, PositionBasedModel
 from tests.helpers.engines import chunks_of
-from tests.reference_agents import as_plain
+from tests.reference_agents.following import as_plain
 
 pytestmark = pytest.mark.uncompiled
 

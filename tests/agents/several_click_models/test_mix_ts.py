@@ -16,7 +16,8 @@ from clickgym.agents import MixTS
 from clickgym.agents.several_click_models.mix_ts import DBN, DCM, PBM, UBM
 from clickgym.envs import ClickEnv, DynamicBayesianModel, PositionBasedModel
 from tests.helpers.slow import slow
-from tests.reference_agents import MODELS, follow
+from tests.reference_agents.following import follow
+from tests.reference_agents.models import MODELS
 from tests.reference_agents.reference import Reference
 
 pytestmark = pytest.mark.uncompiled

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickgym.agents import UniRank
-from tests.reference_agents import UniRankReference
-from tests.reference_agents.unimodal import parts_of
+from tests.reference_agents.unimodal import UniRankReference, parts_of
 
 pytestmark = pytest.mark.uncompiled
 

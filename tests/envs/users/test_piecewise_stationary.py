@@ -23,7 +23,7 @@ from clickgym.envs import (
     PositionBasedModel,
     load_instance,
 )
-from tests.reference_agents import MODELS
+from tests.reference_agents.models import MODELS
 
 pytestmark = pytest.mark.uncompiled
 
