@@ -16,13 +16,10 @@ To follow ``gym.make("PBMRank-v0")`` down to the first click, read the modules i
    calls for one stream of sessions and `vector_env` for many streams.
 """
 
-import sys
-
 from ..core.compiling import KernelError
 from ..core.errors import SessionError
 from ..core.kernels import entry, kernel
 from .click_env import ClickEnv
-from .click_models import cascade
 from .click_models.cascade import CascadeModel
 from .click_models.click_chain import ClickChainModel
 from .click_models.click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
@@ -88,6 +85,3 @@ __all__ = [
     "register_click_model",
     "with_products",
 ]
-
-# The example of `register_click_model` in 9.0 was "clickgym.envs.cascade:CascadeModel".
-sys.modules[f"{__name__}.cascade"] = cascade
