@@ -71,7 +71,10 @@ def test_a_table_by_instance(returned, folder, capsys):
     families = polars.col("instance").replace(dict(zip(INSTANCES, FAMILIES, strict=True)))
     mixed = clickgym.Results.of_rows(returned.rows.with_columns(families))
     assert sum(mixed.table().select("^.*ci95.*$", "p").count().row(0)) == 0
-    assert "families (clickbait and journey)" in mixed.to_latex(names={"clickbait": "Bait"})
+    latex = mixed.to_latex(names={"clickbait": "Bait"})
+    assert "families (clickbait and journey)" in latex
+    assert "clickgym report" in str(mixed)
+    assert "clickgym report" not in latex
     assert mixed.select(instances=FAMILIES[1:]).table()["p"].count()
 
 

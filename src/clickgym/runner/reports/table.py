@@ -90,7 +90,7 @@ def format_table(
     results: Results,
     reference: str | None = None,
     *,
-    with_time: bool = True,
+    in_paper: bool = False,
     names: Mapping[str, str] | None = None,
 ) -> FormattedTable:
     """Format the table of final results as text.
@@ -99,7 +99,8 @@ def format_table(
         results: the results to show in the table.
         reference: the agent with which the other agents are compared; by default, the same agent as
             in `Results.table`.
-        with_time: whether the table has a column for the wall time; True by default.
+        in_paper: whether the table is for a paper, without a column for the wall time and without
+            advice; False by default.
         names: a mapping from the names of agents, environments and instances to the names to show;
             by default, all names are shown as they are.
 
@@ -107,10 +108,11 @@ def format_table(
         ValueError: two agents, environments or instances would have the same name.
     """
     knowledge = [*notes_on_knowledge(results, names or {})]
+    time = [] if in_paper else ["time"]
     table, metrics = results.table(reference), metrics_of(results.rows)
     last = with_units(results.rows.filter(step=results.horizon))
     over = describe_units(count_runs(last, ["env", "agent"]))
-    families = families_of(last)
+    mixed = last.filter(over="families")
     if names:  # the names of instances say which family they are from, so they are changed last
         results = _renamed(results, names)
         table = table.with_columns(col("env", "agent", "reference").replace(names))
@@ -129,11 +131,11 @@ def format_table(
         texts += [text(row) or "–" for text in optional.values()]
         texts += [_mean_text(row["reward"])]
         texts += [_mean_text(row[name], row[f"{name}_ci95"]) for name in metrics]
-        texts += [duration(row["ns_per_session"])] * with_time
+        texts += [duration(row["ns_per_session"])] * len(time)
         environments.setdefault(env_titles[row["env"]], []).append(texts)
-    *averaged, last_one = ["Reward", *filter(is_sum, metrics), *["time"] * with_time]
+    *averaged, last_one = ["Reward", *filter(is_sum, metrics), *time]
     subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
-    notes = [f"{subject} per session{', and time is wall time' * with_time}."]
+    notes = [f"{subject} per session{', and time is wall time' * len(time)}."]
     if any(table[name].null_count() for name in ("reward", *metrics)):
         notes.append(
             "– means not measured: your own loop measures no additional metrics, and no reward "
@@ -146,22 +148,29 @@ def format_table(
             "is better."
         )
     notes += notes_on_pairs(table)
-    for env, several in families.items():
-        notes.append(
-            f"{(names or {}).get(env, env)}: means over different families "
-            f"({_join_names(several)}), which do not stand for one kind of users, so they have no "
-            "± and no p. For a table of one family: clickgym report DIR --instances, or "
-            "select(instances=...); by instance: --by-instance, or table(by_instance=True)."
+    if len(mixed):
+        envs = _join_names(
+            [(names or {}).get(env, env) for env in mixed["env"].unique(maintain_order=True)]
         )
+        families = _join_names(sorted({name.partition(":")[0] for name in mixed["instance"]}))
+        notes.append(
+            f"In {_join_names(envs)}, means are over different families ({families}), which do not "
+            "stand for one kind of users, so they have no ± and no p."
+        )
+        if not in_paper:
+            notes.append(
+                "For a table of one family: clickgym report DIR --instances, or "
+                "select(instances=...); by instance: --by-instance, or table(by_instance=True)."
+            )
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
     instance_text = f", {shorten(instances[0])}" if len(instances) == 1 else ""
     if table["reward_ci95"].count():
         over = f"mean ± 95 % interval over {over}"
-    elif families:
+    elif len(mixed):
         over = f"mean over {over}"
     title = f"{measure.capitalize()} after {results.horizon:,} sessions{instance_text} ({over})"
-    headings = ["agent", measure, *optional, "reward", *metrics, *["time"] * with_time]
+    headings = ["agent", measure, *optional, "reward", *metrics, *time]
     return FormattedTable(title, headings, environments, notes)
 
 
@@ -304,17 +313,6 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
         yield f"{TOO_FEW[over][units - 1]} too few for p."
 
 
-def families_of(rows: polars.DataFrame) -> dict[str, list[str]]:
-    """Return the families of each environment whose rows are means over instances of different
-    families, given the rows that `with_units` returned.
-    """
-    mixed = rows.filter(over="families")
-    return {
-        env: sorted({name.partition(":")[0] for name in part["instance"].unique()})
-        for (env,), part in mixed.group_by("env", maintain_order=True)
-    }
-
-
 def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + [names[-1]])
 
@@ -428,7 +426,7 @@ def to_latex(
     arguments are those of `Results.to_latex`.
     """
     names = dict(names or {})
-    table = format_table(results, reference, with_time=False, names=names)
+    table = format_table(results, reference, in_paper=True, names=names)
     n_columns, lines = len(table.headings), []
     for env, rows in table.environments.items():
         lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
