@@ -26,22 +26,20 @@ from clickgym.agents import (
     published,
 )
 from clickgym.envs import CLICK_MODELS, PositionBasedModel
+from tests.helpers import registries
 from tests.helpers.click_stories import assert_uniform
-from tests.helpers.registries import (
-    CLICK_AGENTS,
-    CONTEXTUAL_AGENTS,
-    LEARNERS,
-    NETWORK_AGENTS,
-    STATE_AGENTS,
-)
 from tests.reference_agents.following import as_plain
 from tests.reference_agents.models import make
 
 pytestmark = pytest.mark.uncompiled
 
 L, K = 6, 3
-EVERY: dict[str, type[CompiledAgent]] = {**CLICK_AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
-LEARNING = [name for name in CLICK_AGENTS if name not in ("Fixed", "Random")]
+EVERY: dict[str, type[CompiledAgent]] = {
+    **registries.CLICK_AGENTS,
+    **registries.CONTEXTUAL_AGENTS,
+    **registries.STATE_AGENTS,
+}
+LEARNING = [name for name in registries.CLICK_AGENTS if name not in ("Fixed", "Random")]
 USERS = PositionBasedModel([0.6, 0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.7, 0.4])
 by_name = pytest.mark.parametrize("name", EVERY)
 
@@ -57,7 +55,11 @@ def observed(session=0):
 
 @pytest.mark.recipe
 def test_registries():
-    assert {*EVERY, *NETWORK_AGENTS, *LEARNERS} == set(AGENTS) == set(published.__all__)
+    assert (
+        {*EVERY, *registries.NETWORK_AGENTS, *registries.LEARNERS}
+        == set(AGENTS)
+        == set(published.__all__)
+    )
     for agent in AGENTS.values():
         named = tuple(re.findall(r"\b[A-Z]{2,}\b", agent.click_models))
         assert named == agent.made_for_models

@@ -7,17 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clickgym.agents import (
-    GRAB,
-    BatchRank,
-    BubbleRank,
-    CascadeDUCB,
-    CascadeSWUCB,
-    CascadeUCBV,
-    RankedExp3,
-    TopRank,
-    UniRank,
-)
+from clickgym import agents
 from clickgym.envs import CascadeModel, PositionBasedModel
 from tests.helpers.registries import CLICK_AGENTS
 from tests.reference_agents.following import follow
@@ -31,7 +21,7 @@ pytestmark = pytest.mark.uncompiled
 def test_weights_of_cascadeucbv():
     """The weight is 4 for the variance and 6 for the bias, as in the paper."""
     reference = VarianceReference(5, 3, variance=4.0, bias=6.0, feedback="last_click")
-    follow(CascadeUCBV(5, 3, seed=1), reference, MODELS["CM"], 400)
+    follow(agents.CascadeUCBV(5, 3, seed=1), reference, MODELS["CM"], 400)
 
 
 @pytest.mark.parametrize("users", ["CM", "UBM"])
@@ -44,12 +34,12 @@ def test_every_agent(name, users):
 
 IN_THE_CM = [
     *(
-        (CascadeDUCB, {"gamma": gamma, "epsilon": 0.3}, n)
+        (agents.CascadeDUCB, {"gamma": gamma, "epsilon": 0.3}, n)
         for gamma, n in ((0.5, 800), (0.9999, 800), (1e-4, 300), (1e-200, 300))
     ),
-    *((CascadeSWUCB, {"tau": tau, "epsilon": 0.8}, 250) for tau in (1, 2, 3, 7, 1000)),
-    (CascadeDUCB, {}, 1100),
-    (CascadeSWUCB, {}, 600),
+    *((agents.CascadeSWUCB, {"tau": tau, "epsilon": 0.8}, 250) for tau in (1, 2, 3, 7, 1000)),
+    (agents.CascadeDUCB, {}, 1100),
+    (agents.CascadeSWUCB, {}, 600),
 ]
 
 
@@ -64,7 +54,7 @@ def test_other_discounts_and_windows(kind, arguments, sessions):
     """
     agent = kind(5, 3, seed=2, **arguments)
     follow(agent, reference_of(agent), MODELS["CM"], sessions)
-    if kind is CascadeDUCB:
+    if kind is agents.CascadeDUCB:
         assert 1e-100 <= agent.state.scale[0] <= 1
     elif arguments:
         assert agent.state.window.shape == (arguments["tau"], 3), "memory is the window"
@@ -73,9 +63,9 @@ def test_other_discounts_and_windows(kind, arguments, sessions):
 PBM, CM, DCM = MODELS["PBM"], MODELS["CM"], MODELS["DCM"]
 SPREAD = PositionBasedModel(np.linspace(0.2, 0.9, 7), [1.0, 0.8])
 LONGER = [
-    (RankedExp3, {"horizon": 1000, "gamma": 0.3}, PBM, 1500),
-    (UniRank, {}, SPREAD, 1000),
-    (GRAB, {}, PBM, 1200),
+    (agents.RankedExp3, {"horizon": 1000, "gamma": 0.3}, PBM, 1500),
+    (agents.UniRank, {}, SPREAD, 1000),
+    (agents.GRAB, {}, PBM, 1200),
 ]
 
 
@@ -112,7 +102,7 @@ def test_batchrank(name):
     horizon makes the stages short.
     """
     model, horizon = BATCHED[name]
-    agent = BatchRank(model.n_items, model.n_positions, horizon=horizon, seed=1)
+    agent = agents.BatchRank(model.n_items, model.n_positions, horizon=horizon, seed=1)
     reference = reference_of(agent)
     follow(agent, reference, model, 1800)
     assert reference.b_max > 1 or reference.stage[1] > 0, "too few sessions to test anything"
@@ -122,7 +112,7 @@ def test_batchrank(name):
 def test_toprank(name):
     """Compares the relation, the blocks, S and N after each of 900 sessions."""
     model, delta = SORTED[name]
-    agent = TopRank(model.n_items, model.n_positions, horizon=100, delta=delta, seed=1)
+    agent = agents.TopRank(model.n_items, model.n_positions, horizon=100, delta=delta, seed=1)
     reference = reference_of(agent)
     follow(agent, reference, model, 900)
     assert reference.better, "too few sessions to test anything"
@@ -131,7 +121,7 @@ def test_toprank(name):
 @pytest.mark.parametrize(("n_items", "n_positions"), [(4, 4), (6, 4), (2, 2)])
 def test_bubblerank_from_the_worst_list(n_items, n_positions):
     initial = list(range(n_items))
-    agent = BubbleRank(n_items, n_positions, initial=initial, horizon=3, seed=2)
+    agent = agents.BubbleRank(n_items, n_positions, initial=initial, horizon=3, seed=2)
     attraction, kappa = np.linspace(0.1, 0.9, n_items), np.linspace(1.0, 0.7, n_positions)
     reference = reference_of(agent)
     follow(agent, reference, PositionBasedModel(attraction, kappa), 1200, seed=5)
@@ -142,7 +132,7 @@ def test_bubblerank_with_the_doubling_trick():
     """The base list returns to R_0 at time n + 1 for n = 2, 4, 8, ...; s and n are kept, and δ =
     n^-4 shrinks.
     """
-    agent = BubbleRank(4, 3, initial=[0, 1, 2, 3], seed=3)
+    agent = agents.BubbleRank(4, 3, initial=[0, 1, 2, 3], seed=3)
     reference = reference_of(agent)
     follow(agent, reference, PositionBasedModel([0.0, 0.3, 0.6, 1.0], [1.0] * 3), 2100, seed=5)
     assert reference.n_exchanges > 5

@@ -10,12 +10,7 @@ from functools import cache
 import pytest
 
 from clickgym.envs import CascadeModel, PositionBasedModel
-from tests.helpers.registries import (
-    CLICK_AGENTS,
-    CONTEXTUAL_AGENTS,
-    NETWORK_AGENTS,
-    STATE_AGENTS,
-)
+from tests.helpers import registries
 from tests.reference_agents.following import follow
 from tests.reference_agents.models import MODELS, make
 from tests.reference_agents.registry import edges_of, reference_of
@@ -34,7 +29,12 @@ SIZES = {"n_items", "n_positions", "n_features", "n_states", "seed"}
 OTHERS = {"feature_scale", "n_vertices"}  # see test_pdgd and test_restarts
 EDGES = [
     (name, key, value)
-    for name, agent in (CLICK_AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS | NETWORK_AGENTS).items()
+    for name, agent in (
+        registries.CLICK_AGENTS
+        | registries.CONTEXTUAL_AGENTS
+        | registries.STATE_AGENTS
+        | registries.NETWORK_AGENTS
+    ).items()
     for key in inspect.signature(agent).parameters
     if key not in SIZES | OTHERS
     for value in edges_of(name, key) or [None]
@@ -42,7 +42,7 @@ EDGES = [
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("name", CLICK_AGENTS | CONTEXTUAL_AGENTS)
+@pytest.mark.parametrize("name", registries.CLICK_AGENTS | registries.CONTEXTUAL_AGENTS)
 def test_worlds(name, world):
     lists_of(make(name, WORLDS[world], horizon=10), WORLDS[world], 80)
 
@@ -60,7 +60,7 @@ def lists_of(agent, users=USERS, n_sessions=200):
 @pytest.mark.parametrize(("name", "key", "value"), EDGES)
 def test_hyperparameters(name, key, value):
     """The lists are those of the reference, and no longer those of the default."""
-    if name in NETWORK_AGENTS:
+    if name in registries.NETWORK_AGENTS:
         pytest.importorskip("torch")
     assert value is not None, f"no test tries {key}: add values to `edges` of {name}'s reference"
     assert lists_of(make(name, USERS, **{key: value})) != lists_by_default(name)

@@ -10,15 +10,8 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import wrappers
 from gymnasium.utils.env_checker import check_env
-from gymnasium.wrappers import (
-    FlattenObservation,
-    FrameStackObservation,
-    RescaleAction,
-    TimeAwareObservation,
-    TimeLimit,
-    TransformObservation,
-)
 
 from clickgym.envs import ItemByItem, ScoresAction
 from tests.helpers.pages import blocks, page
@@ -37,11 +30,15 @@ NEEDS |= {"RecordVideo": "moviepy", "torch": "torch"}
 
 
 WRAPPED = {
-    "time": lambda env: TimeAwareObservation(TimeLimit(env, 9)),
-    "frames": lambda env: FrameStackObservation(env, 3),
-    "observation": lambda env: TransformObservation(env, lambda x: 1 - x, env.observation_space),
-    "scores": lambda env: RescaleAction(ScoresAction(env), np.float32(0), np.float32(1)),
-    "items": lambda env: FrameStackObservation(FlattenObservation(ItemByItem(env)), 4),
+    "time": lambda env: wrappers.TimeAwareObservation(wrappers.TimeLimit(env, 9)),
+    "frames": lambda env: wrappers.FrameStackObservation(env, 3),
+    "observation": lambda env: wrappers.TransformObservation(
+        env, lambda x: 1 - x, env.observation_space
+    ),
+    "scores": lambda env: wrappers.RescaleAction(ScoresAction(env), np.float32(0), np.float32(1)),
+    "items": lambda env: wrappers.FrameStackObservation(
+        wrappers.FlattenObservation(ItemByItem(env)), 4
+    ),
 }
 
 

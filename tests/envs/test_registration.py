@@ -11,15 +11,7 @@ import gymnasium as gym
 import pytest
 
 import clickgym
-from clickgym.envs import (
-    CLICK_MODELS,
-    ENVIRONMENTS,
-    CascadeModel,
-    ClickEnv,
-    ClickModel,
-    ClickVectorEnv,
-    UserModel,
-)
+from clickgym import envs
 from clickgym.envs.resolve_model import forms_of
 from tests.helpers.click_stories import TOLD, story_of
 from tests.helpers.registries import default_ids
@@ -41,14 +33,14 @@ def test_every_click_model_has_a_story_and_four_ids():
     assert all(map(callable, map(story_of, TOLD)))
     own = {
         model
-        for model in UserModel.classes.values()
-        if issubclass(model, ClickModel) and model.short
+        for model in envs.UserModel.classes.values()
+        if issubclass(model, envs.ClickModel) and model.short
     }
     own = {model for model in own if model.__module__.startswith("clickgym.")}
-    assert own <= set(CLICK_MODELS.values())
-    for short, model in CLICK_MODELS.items():
+    assert own <= set(envs.CLICK_MODELS.values())
+    for short, model in envs.CLICK_MODELS.items():
         ids = [f"{form}{short}Rank-v0" for form in forms_of(model)]
-        assert {ENVIRONMENTS[env_id].click_model for env_id in ids} == {model}
+        assert {envs.ENVIRONMENTS[env_id].click_model for env_id in ids} == {model}
         assert len(ids) == 4 or "attraction" not in model.shapes
         assert model.short == model.name() == short
 
@@ -56,7 +48,7 @@ def test_every_click_model_has_a_story_and_four_ids():
 @pytest.mark.parametrize("module", ["clickgym.envs", "clickgym.envs.cascade"])
 def test_users_are_found_under_their_public_and_their_former_name(module):
     """Before version 9.1, the example of `register_click_model` contained the second name."""
-    assert isinstance(ClickEnv(f"{module}:CascadeModel").model, CascadeModel)
+    assert isinstance(envs.ClickEnv(f"{module}:CascadeModel").model, envs.CascadeModel)
 
 
 @pytest.mark.parametrize("env_id", default_ids())
@@ -65,9 +57,9 @@ def test_a_specification_can_be_written_and_read(env_id):
     again = gym.envs.registration.EnvSpec.from_json(spec.to_json())
     assert again.kwargs == spec.kwargs == json.loads(spec.to_json())["kwargs"]
     env = gym.make(again)
-    assert type(env.unwrapped) is ClickEnv
+    assert type(env.unwrapped) is envs.ClickEnv
     assert env.unwrapped.model == gym.make(env_id).unwrapped.model
-    assert type(gym.make_vec(env_id, num_envs=2).unwrapped) is ClickVectorEnv
+    assert type(gym.make_vec(env_id, num_envs=2).unwrapped) is envs.ClickVectorEnv
 
 
 def test_registration_by_name(tmp_path, monkeypatch):

@@ -7,30 +7,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clickgym import envs
 from clickgym.core.sums import weighted_sums
-from clickgym.envs import (
-    CascadeModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    MixtureModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
 from clickgym.envs.spaces import argsort_descending
 
 pytestmark = pytest.mark.uncompiled
 
 ALIKE = [0.3] * 5
 BROWSING = [[0.9, 0.0, 0.0], [0.5, 0.8, 0.0], [0.3, 0.4, 0.7]]
-DBN = DynamicBayesianModel(ALIKE, [0.5] * 5, 0.9, n_positions=3)
+DBN = envs.DynamicBayesianModel(ALIKE, [0.5] * 5, 0.9, n_positions=3)
 MODELS = [  # users whose best lists follow from a theorem or a search
-    CascadeModel(ALIKE, 3),
-    PositionBasedModel(ALIKE, [0.5, 0.9, 0.9]),
-    DependentClickModel(ALIKE, [0.6, 0.5, 0.4]),
-    UserBrowsingModel(ALIKE, BROWSING),
-    TrustBiasModel(ALIKE, [0.5, 0.9, 0.9]),
-    MixtureModel([PositionBasedModel(ALIKE, [0.9, 0.5, 0.4]), DBN], [0.5, 0.5]),
+    envs.CascadeModel(ALIKE, 3),
+    envs.PositionBasedModel(ALIKE, [0.5, 0.9, 0.9]),
+    envs.DependentClickModel(ALIKE, [0.6, 0.5, 0.4]),
+    envs.UserBrowsingModel(ALIKE, BROWSING),
+    envs.TrustBiasModel(ALIKE, [0.5, 0.9, 0.9]),
+    envs.MixtureModel([envs.PositionBasedModel(ALIKE, [0.9, 0.5, 0.4]), DBN], [0.5, 0.5]),
 ]
 CASES = [(model, reward) for model in MODELS for reward in model.rewards]
 NOISE = 1 + 1e-13 * np.array([0.0, 2.0, 1.0, 3.0, 1.5])
@@ -39,9 +31,9 @@ NOISE = 1 + 1e-13 * np.array([0.0, 2.0, 1.0, 3.0, 1.5])
 
 def nudged(model, factors):
     """Return the same users with each item's attraction multiplied by a factor."""
-    if isinstance(model, MixtureModel):
+    if isinstance(model, envs.MixtureModel):
         models = [nudged(part, factors) for part in model.models]
-        return MixtureModel(models, model.parameters.weights)
+        return envs.MixtureModel(models, model.parameters.weights)
     return model.with_items(
         **{name: getattr(model.parameters, name) for name in model.item_parameters()}
         | {"attraction": model.attraction * factors}

@@ -14,18 +14,7 @@ from collections import Counter, defaultdict
 import numpy as np
 from scipy.stats import chi2
 
-from clickgym.envs import (
-    CLICK_MODELS,
-    ENVIRONMENTS,
-    CascadeModel,
-    ClickChainModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    MixtureModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
+from clickgym import envs
 from tests.helpers.registries import from_own_test
 
 # The probability that a test of a distribution fails by chance, for a random seed. The tests use
@@ -118,16 +107,16 @@ def mixture(flip, model, ranking, clicks, examined):
 
 
 STORIES = {
-    CascadeModel: cascade,
-    PositionBasedModel: position_based,
-    DependentClickModel: dependent_click,
-    UserBrowsingModel: user_browsing,
-    DynamicBayesianModel: dynamic_bayesian,
-    ClickChainModel: click_chain,
-    TrustBiasModel: trust_bias,
-    MixtureModel: mixture,
+    envs.CascadeModel: cascade,
+    envs.PositionBasedModel: position_based,
+    envs.DependentClickModel: dependent_click,
+    envs.UserBrowsingModel: user_browsing,
+    envs.DynamicBayesianModel: dynamic_bayesian,
+    envs.ClickChainModel: click_chain,
+    envs.TrustBiasModel: trust_bias,
+    envs.MixtureModel: mixture,
 }
-TOLD = tuple(STORIES | dict.fromkeys(CLICK_MODELS.values()))
+TOLD = tuple(STORIES | dict.fromkeys(envs.CLICK_MODELS.values()))
 """The classes of all click models, each of which has a story."""
 
 
@@ -142,18 +131,18 @@ def story_of(model_class):
 
 def make_model(model_class, n_items, n_positions, probabilities):
     """Create a click model whose parameters are the return values of ``probabilities(shape)``."""
-    if model_class is MixtureModel:
+    if model_class is envs.MixtureModel:
         models = [
             make_model(kind, n_items, n_positions, probabilities)
-            for kind in (UserBrowsingModel, TrustBiasModel, CascadeModel)
+            for kind in (envs.UserBrowsingModel, envs.TrustBiasModel, envs.CascadeModel)
         ]
-        return MixtureModel(models, [0.3, 0.2, 0.5])
+        return envs.MixtureModel(models, [0.3, 0.2, 0.5])
     sizes = {"L": n_items, "K": n_positions, "KK": (n_positions, n_positions), "": 1}
     shapes = model_class.shapes
     # after the attraction numbers, then arrays
     order = sorted(shapes, key=lambda name: (name != "attraction", shapes[name] != ""))
     values = {name: probabilities(sizes[shapes[name]]) for name in order}
-    if model_class is TrustBiasModel:  # clicks on relevant items are at least as likely
+    if model_class is envs.TrustBiasModel:  # clicks on relevant items are at least as likely
         trust = [values[name] for name in ("trust_irrelevant", "trust_relevant")]
         values["trust_irrelevant"], values["trust_relevant"] = np.sort(trust, axis=0)
     values |= {name: float(values[name][0]) for name, shape in shapes.items() if not shape}
@@ -166,7 +155,7 @@ def arguments_of(env_id, n_items, n_positions):
     """Return random parameters for a registered environment, as keyword arguments. Users who can
     change get a single epoch.
     """
-    environment, rng = ENVIRONMENTS[env_id], np.random.default_rng(0)
+    environment, rng = envs.ENVIRONMENTS[env_id], np.random.default_rng(0)
     description = make_model(
         environment.click_model, n_items, n_positions, lambda shape: rng.uniform(0.2, 0.8, shape)
     ).to_dict()

@@ -14,17 +14,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
+from clickgym import envs
 from clickgym.agents import Agent, Oracle
-from clickgym.envs import (
-    CascadeModel,
-    ClickEnv,
-    ClickModel,
-    MixtureModel,
-    PiecewiseStationaryModel,
-    PositionBasedModel,
-    SessionError,
-    kernel,
-)
 from clickgym.measure.metrics import METRICS, Metric
 from tests.helpers.engines import Recorder
 from tests.helpers.judged import ndcg, with_test
@@ -38,21 +29,21 @@ ALL = [name for name, metric in METRICS.items() if metric.kernel]
 
 
 CHANGING = [
-    PositionBasedModel(attraction, [0.9, 0.4, 0.6])
+    envs.PositionBasedModel(attraction, [0.9, 0.4, 0.6])
     for attraction in ([0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.5, 0.1, 0.1, 0.5], [0.0] * 5)
 ]
 """Users whose attractions are equal in the second epoch, so that a tie is not a wrong pair, and
 whose attractions are all 0 in the third.
 """
-PROBLEMS: dict[str, ClickModel] = {
+PROBLEMS: dict[str, envs.ClickModel] = {
     **MODELS,
-    "mixture": MixtureModel([MODELS["PBM"], MODELS["DBN"]], [0.3, 0.7]),
-    "changing": PiecewiseStationaryModel(CHANGING, starts=[0, 41, 100]),
+    "mixture": envs.MixtureModel([MODELS["PBM"], MODELS["DBN"]], [0.3, 0.7]),
+    "changing": envs.PiecewiseStationaryModel(CHANGING, starts=[0, 41, 100]),
 }
 
 
-def with_initial(model: ClickModel, **arguments: Any) -> ClickEnv:
-    env = ClickEnv(model, **arguments)
+def with_initial(model: envs.ClickModel, **arguments: Any) -> envs.ClickEnv:
+    env = envs.ClickEnv(model, **arguments)
     env.initial_ranking = INITIAL
     return env
 
@@ -65,7 +56,9 @@ def wrong_pairs(attraction: np.ndarray, ranking: list[int]) -> int:
     )
 
 
-def plain(name: str, model: ClickModel, ranking: list[int], clicks: list[int], n: int) -> float:
+def plain(
+    name: str, model: envs.ClickModel, ranking: list[int], clicks: list[int], n: int
+) -> float:
     """Return the value of a metric in one session by definition, from the stationary model of the
     session's epoch.
     """
@@ -135,7 +128,7 @@ FALLING, WITH_TIES = [0.5, 0.4, 0.3], [0.9, 0.6, 0.3, 0.3, 0.3]
 )
 def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
     for ranking in harmless + violating:
-        env = ClickEnv(CascadeModel(attraction, n_positions=len(ranking)))
+        env = envs.ClickEnv(envs.CascadeModel(attraction, n_positions=len(ranking)))
         env.initial_ranking = np.array(initial)
         agent = Oracle(len(attraction), len(ranking), ranking=ranking)
         result = clickgym.run(agent, env, 10, seed=0, metrics=["violations"])
@@ -234,12 +227,12 @@ class Candidates(NamedTuple):
     items: np.ndarray
 
 
-@kernel
+@envs.kernel
 def first_gain(context, ranking, clicks, expectation):
     return context.gain[context.items[ranking[0]]]
 
 
-@kernel
+@envs.kernel
 def first_item(context, ranking, clicks, expectation):
     return float(context[0][0, ranking[0]])
 
@@ -263,7 +256,7 @@ def test_a_metric_of_ones_own_knows_the_candidates_of_its_session(monkeypatch, m
 
 
 def test_metrics_are_of_the_list_that_was_shown():
-    shown = Recorder(ClickEnv(MODELS["PBM"]))
+    shown = Recorder(envs.ClickEnv(MODELS["PBM"]))
     result = clickgym.run(Reverses, shown, 9, seed=0, metrics=["ndcg"], checkpoints=range(1, 10))
     values = [plain("ndcg", MODELS["PBM"], list(ranking), [], 0) for ranking in shown.lists]
     assert len(set(values)) == 2
@@ -326,7 +319,7 @@ faulty = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / (le
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_an_error_of_a_metric_names_the_metric(engine):
     names = [f"{__name__}:{name}" for name in ("clicks", "faulty", "later")]
-    with pytest.raises(SessionError, match=r"^the metric [^ ]*:faulty: ZeroDivisionError"):
+    with pytest.raises(envs.SessionError, match=r"^the metric [^ ]*:faulty: ZeroDivisionError"):
         clickgym.run("Random", "PBMRank-v0", 9, metrics=names, engine=engine)
 
 

@@ -9,29 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from clickgym import envs
 from clickgym.agents import AGENTS
-from clickgym.envs import (
-    CLICK_MODELS,
-    CascadeModel,
-    ClickChainModel,
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
 from tests.helpers.click_stories import make_model
 
 ATTRACTION = [0.2, 0.7, 0.1, 0.5, 0.3]
-MODELS: dict[str, ClickModel] = {
-    "CM": CascadeModel(ATTRACTION, n_positions=3),
-    "PBM": PositionBasedModel(ATTRACTION, [0.9, 0.4, 0.6]),
-    "DCM": DependentClickModel(ATTRACTION, [0.6, 0.3, 0.8]),
-    "UBM": UserBrowsingModel(ATTRACTION, [[0.9, 0.0, 0.0], [0.6, 0.8, 0.0], [0.3, 0.5, 0.7]]),
-    "DBN": DynamicBayesianModel(ATTRACTION, [0.5, 0.3, 0.9, 0.6, 0.2], 0.9, n_positions=3),
-    "CCM": ClickChainModel(ATTRACTION, 0.9, 0.8, 0.3, n_positions=3),
-    "TPBM": TrustBiasModel(ATTRACTION, [0.9, 0.4, 0.6]),
+MODELS: dict[str, envs.ClickModel] = {
+    "CM": envs.CascadeModel(ATTRACTION, n_positions=3),
+    "PBM": envs.PositionBasedModel(ATTRACTION, [0.9, 0.4, 0.6]),
+    "DCM": envs.DependentClickModel(ATTRACTION, [0.6, 0.3, 0.8]),
+    "UBM": envs.UserBrowsingModel(ATTRACTION, [[0.9, 0.0, 0.0], [0.6, 0.8, 0.0], [0.3, 0.5, 0.7]]),
+    "DBN": envs.DynamicBayesianModel(ATTRACTION, [0.5, 0.3, 0.9, 0.6, 0.2], 0.9, n_positions=3),
+    "CCM": envs.ClickChainModel(ATTRACTION, 0.9, 0.8, 0.3, n_positions=3),
+    "TPBM": envs.TrustBiasModel(ATTRACTION, [0.9, 0.4, 0.6]),
 }
 """A small model of every class of click models, whose items are never in order of attraction. A
 class that is not listed gets the same attractions, and random values for its other parameters.
@@ -45,7 +35,7 @@ def _probabilities(size: Any) -> Any:
     return ATTRACTION if size == len(ATTRACTION) else _rng.random(size)
 
 
-for _short, _class in CLICK_MODELS.items():
+for _short, _class in envs.CLICK_MODELS.items():
     MODELS.setdefault(_short, make_model(_class, 5, 3, _probabilities))
 
 
@@ -56,7 +46,7 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
 
 def make(
     name: str,
-    model: ClickModel,
+    model: envs.ClickModel,
     *,
     horizon: int = 100,
     n_features: int = 2,
@@ -74,7 +64,7 @@ def make(
     known |= {"n_states": 2, "mean_sessions": 10, "click_rewards": np.ones((2, model.n_items))}
     known["examination"] = (
         model.examination
-        if isinstance(model, PositionBasedModel)
+        if isinstance(model, envs.PositionBasedModel)
         else np.linspace(1.0, 0.5, model.n_positions)
     )
     if AGENTS[name].requires.get("examination") == "browsing":

@@ -12,26 +12,9 @@ import numpy as np
 from clickgym.agents import AGENTS, CompiledAgent, Learner
 from tests.helpers.registries import from_own_test
 
+from . import draws, indices
 from .comparisons import BatchRankReference, BubbleRankReference, TopRankReference
 from .detection import GLRReference
-from .draws import (
-    BCMPTSReference,
-    CascadeTSReference,
-    PBMTSReference,
-    RankedExp3Reference,
-    RankedKLUCBReference,
-)
-from .indices import (
-    CascadeReference,
-    DCMReference,
-    DiscountedReference,
-    GreedyReference,
-    PBMPIEReference,
-    PBMUCBReference,
-    VarianceReference,
-    WindowReference,
-    doubled,
-)
 from .linear import LinearTSReference, LinUCBReference
 from .posterior import PBMHBReference, PDGDReference
 from .reference import AnyList, Reference, Told
@@ -50,21 +33,21 @@ _bubble.edges = {"horizon": (2,)}
 
 def _discounted(
     L: int, K: int, gamma: float | None, epsilon: float, horizon: int | None, feedback: str
-) -> DiscountedReference:
+) -> indices.DiscountedReference:
     def gamma_at(t: int) -> float:
-        return 1 - 0.25 / math.sqrt(horizon or doubled(t)) if gamma is None else gamma
+        return 1 - 0.25 / math.sqrt(horizon or indices.doubled(t)) if gamma is None else gamma
 
-    return DiscountedReference(L, K, gamma_at, epsilon, feedback)
+    return indices.DiscountedReference(L, K, gamma_at, epsilon, feedback)
 
 
 def _window(
     L: int, K: int, tau: int | None, epsilon: float, horizon: int | None, feedback: str
-) -> WindowReference:
+) -> indices.WindowReference:
     def tau_at(t: int) -> int:
-        n = horizon or doubled(t)
+        n = horizon or indices.doubled(t)
         return max(math.ceil(2 * math.sqrt(n * math.log(n))), 1) if tau is None else tau
 
-    return WindowReference(L, K, tau_at, epsilon, feedback)
+    return indices.WindowReference(L, K, tau_at, epsilon, feedback)
 
 
 def _lin_ucb(feedback: str = "all", **edges: Any) -> Callable[..., LinUCBReference]:
@@ -89,14 +72,14 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "Fixed": Told,
     "Oracle": Told,
     "Random": AnyList,
-    "EpsilonGreedy": GreedyReference,
-    "CascadeUCB1": lambda L, K, **given: CascadeReference(L, K, "UCB1", **given),
-    "CascadeUCBV": VarianceReference,
-    "CascadeKLUCB": lambda L, K, **given: CascadeReference(L, K, "KL", **given),
-    "CascadeTS": CascadeTSReference,
-    "DCMKLUCB": DCMReference,
-    "RankedExp3": RankedExp3Reference,
-    "RankedKLUCB": RankedKLUCBReference,
+    "EpsilonGreedy": indices.GreedyReference,
+    "CascadeUCB1": lambda L, K, **given: indices.CascadeReference(L, K, "UCB1", **given),
+    "CascadeUCBV": indices.VarianceReference,
+    "CascadeKLUCB": lambda L, K, **given: indices.CascadeReference(L, K, "KL", **given),
+    "CascadeTS": draws.CascadeTSReference,
+    "DCMKLUCB": indices.DCMReference,
+    "RankedExp3": draws.RankedExp3Reference,
+    "RankedKLUCB": draws.RankedKLUCBReference,
     "BatchRank": BatchRankReference,
     "GRAB": GRABReference,
     "UniRank": UniRankReference,
@@ -106,10 +89,10 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "CascadeSWUCB": _window,
     "GLRCascadeKLUCB": GLRReference,
     "PBMHB": PBMHBReference,
-    "PBMUCB": lambda L, K, **known: PBMUCBReference(L, **known),
-    "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),
-    "PBMTS": lambda L, K, **known: PBMTSReference(L, **known),
-    "BCMPTS": lambda L, K, **known: BCMPTSReference(L, **known),
+    "PBMUCB": lambda L, K, **known: indices.PBMUCBReference(L, **known),
+    "PBMPIE": lambda L, K, **known: indices.PBMPIEReference(L, **known),
+    "PBMTS": lambda L, K, **known: draws.PBMTSReference(L, **known),
+    "BCMPTS": lambda L, K, **known: draws.BCMPTSReference(L, **known),
     "UBMLinUCB": _lin_ucb(examination=([[0.9, 0, 0], [0.6, 0.8, 0], [0.2, 0.3, 0.7]],)),
     "C2UCB": _lin_ucb(),
     "CMLinUCB": _lin_ucb("first_click"),

@@ -19,14 +19,7 @@ from clickgym.agents import Agent, CompiledAgent, Fixed, LinearTS, TopRank
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel, uncompiled
 from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel
-from tests.helpers.engines import (
-    Recorder,
-    assert_engines_agree,
-    chunks_of,
-    run_compiled,
-    run_reporting,
-    state_of,
-)
+from tests.helpers import engines
 from tests.helpers.pairs import AGENT_OF, by_id, by_pair
 from tests.helpers.registries import CLICK_AGENTS, SAME_ITEMS
 from tests.helpers.slow import slow
@@ -45,7 +38,7 @@ def test_engines_give_the_same_numbers(kind, name):
     session in the same way.
     """
     model = MODELS[kind]
-    assert_engines_agree(
+    engines.assert_engines_agree(
         lambda: make(name, model, horizon=10, seed=5),
         lambda: ClickEnv(model),
         stepping=nullcontext if kind == "PBM" else uncompiled,
@@ -56,7 +49,7 @@ def test_engines_give_the_same_numbers(kind, name):
 def test_engines_agree_on_registered_ids(env_id, name):
     """Environments come from `gym.make`, with its wrappers, on the default instance."""
     model = gym.make(env_id).unwrapped.model.epochs[0]
-    assert_engines_agree(
+    engines.assert_engines_agree(
         lambda: make(name, model, horizon=10, seed=5), lambda: gym.make(env_id), 100, uncompiled
     )
 
@@ -96,7 +89,7 @@ def test_engines_agree_where_users_leave(name, env_id, given, n):
 )
 def test_engines_agree_on_every_reward(kind, reward, cutoff):
     model = MODELS[kind]
-    assert_engines_agree(
+    engines.assert_engines_agree(
         lambda: make(AGENT_OF[kind], model, seed=5),
         lambda: ClickEnv(model, reward, cutoff),
         stepping=uncompiled,
@@ -110,11 +103,11 @@ def test_checkpoints_and_chunks_change_nothing(name):
     steps = [], None, [1, 2, 17, 999, 1000, 1001], range(1, 2501)
     for checkpoints, chunk in zip(steps, (10_000, 1, 17, 1000), strict=True):
         agent, env = make(name, PBM, horizon=10), ClickEnv(PBM)
-        with chunks_of(chunk):
+        with engines.chunks_of(chunk):
             results.append(
                 clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine="compiled")
             )
-        states.append(state_of(agent, env))
+        states.append(engines.state_of(agent, env))
         assert env.regret == pytest.approx(results[-1].regret[-1])
     every = results[-1]
     for result, state in zip(results, states, strict=True):
@@ -139,7 +132,7 @@ def test_runs_continue_one_another(whole, turns):
     clickgym.run(agents[0], envs[0], sum(turns), seed=3, engine=whole)
     for seed, (n_sessions, engine) in zip((3, None, None), turns.items(), strict=False):
         clickgym.run(agents[1], envs[1], n_sessions, seed=seed, engine=engine)
-    assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
+    assert engines.state_of(agents[0], envs[0]) == engines.state_of(agents[1], envs[1])
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -148,7 +141,9 @@ def test_regret_is_exact(kind):
     list and the list shown; the reward equals what the clicks earn.
     """
     model = MODELS[kind]
-    result, lists, clicks = run_compiled(make(AGENT_OF[kind], model), ClickEnv(model), 300, seed=1)
+    result, lists, clicks = engines.run_compiled(
+        make(AGENT_OF[kind], model), ClickEnv(model), 300, seed=1
+    )
     optimum = model.expected_reward(model.optimal_ranking())
     gaps = [optimum - model.expected_reward(shown) for shown in lists]
     assert min(gaps) >= 0
@@ -248,7 +243,7 @@ def test_plain_agent_gets_what_the_interface_says():
     """`update` gets the observation that `rank` saw, the list that it returned, the clicks, and the
     reward.
     """
-    agent, recorder = Rotate(5, 3), Recorder(ClickEnv(PBM))
+    agent, recorder = Rotate(5, 3), engines.Recorder(ClickEnv(PBM))
     result = clickgym.run(agent, recorder, 30, seed=0)
     observations, rankings, clicks, rewards = zip(*agent.seen, strict=True)
     assert list(observations) == [[0, 0, 0], *recorder.clicks[:-1]]
@@ -409,9 +404,9 @@ def test_a_stopped_run_can_go_on(engine):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_reporting(*pairs[0], 10**7, seed=0, engine=engine, on_chunk=stop)
+        engines.run_reporting(*pairs[0], 10**7, seed=0, engine=engine, on_chunk=stop)
     clickgym.run(*pairs[1], sum(played), seed=0)
-    assert state_of(*pairs[0]) == state_of(*pairs[1])
+    assert engines.state_of(*pairs[0]) == engines.state_of(*pairs[1])
 
 
 # ---------------------------------------------------------------------------------------- long runs

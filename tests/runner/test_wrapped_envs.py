@@ -9,12 +9,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.wrappers import (
-    DelayObservation,
-    FlattenObservation,
-    NormalizeObservation,
-    TransformReward,
-)
+from gymnasium import wrappers
 
 import clickgym
 import clickgym.logs
@@ -55,7 +50,7 @@ def test_wrappers_with_other_actions_are_refused(wrapper, tmp_path):
 
 
 def test_a_wrapper_that_shows_another_list_is_noticed():
-    env = TransformReward(clickgym.RecordRegret(Reversed(users())), float)
+    env = wrappers.TransformReward(clickgym.RecordRegret(Reversed(users())), float)
     with pytest.raises(
         SessionError, match=r"step 1: a wrapper showed \[1, 0\], but the agent chose"
     ):
@@ -63,9 +58,9 @@ def test_a_wrapper_that_shows_another_list_is_noticed():
 
 
 OBSERVATIONS = {
-    "flattened": FlattenObservation,
-    "normalised": NormalizeObservation,
-    "rewards": lambda env: TransformReward(env, lambda reward: 3.0 * reward),
+    "flattened": wrappers.FlattenObservation,
+    "normalised": wrappers.NormalizeObservation,
+    "rewards": lambda env: wrappers.TransformReward(env, lambda reward: 3.0 * reward),
     "measured": clickgym.RecordRegret,
 }
 
@@ -160,7 +155,7 @@ def test_a_wrapper_that_delays_clicks_is_refused():
     """The error comes before the first session, whatever is around the wrapper."""
 
     def late():
-        return clickgym.RecordRegret(DelayObservation(users(), 1))
+        return clickgym.RecordRegret(wrappers.DelayObservation(users(), 1))
 
     for call in (
         lambda: clickgym.run(best(), late(), 100, seed=0),

@@ -16,13 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from clickgym.envs import (
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
+from clickgym import envs
 from clickgym.envs.simulation.task import REWARDS, ClickConstants, click_session
 from tests.helpers.click_stories import (
     TOLD,
@@ -164,7 +158,7 @@ def test_fewer_positions(model_class, size):
 @by_size
 def test_description(model_class, size):
     model = random_model(model_class, *size, 0)
-    copy = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
+    copy = envs.ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
     assert type(copy) is model_class
     assert copy == model
     np.testing.assert_equal(copy.parameters, model.parameters)
@@ -194,7 +188,7 @@ def test_parameters_are_copied_and_read_only(model_class):
 
 
 def test_standard_trust():
-    standard = TrustBiasModel(np.full(30, 0.5), np.ones(25)).parameters
+    standard = envs.TrustBiasModel(np.full(30, 0.5), np.ones(25)).parameters
     np.testing.assert_allclose(
         standard.trust_relevant[[0, 1, 18, 19, 24]], [0.98, 0.97, 0.8, 0.79, 0.79]
     )
@@ -204,8 +198,10 @@ def test_standard_trust():
 
 
 def test_ubm_ignores_whatever_lies_above_the_used_triangle():
-    clean = UserBrowsingModel([0.5, 0.4, 0.3], [[1, 0, 0], [0.5, 0.9, 0], [0.2, 0.6, 0.7]])
-    other = UserBrowsingModel([0.5, 0.4, 0.3], [[1, np.nan, 7], [0.5, 0.9, -1], [0.2, 0.6, 0.7]])
+    clean = envs.UserBrowsingModel([0.5, 0.4, 0.3], [[1, 0, 0], [0.5, 0.9, 0], [0.2, 0.6, 0.7]])
+    other = envs.UserBrowsingModel(
+        [0.5, 0.4, 0.3], [[1, np.nan, 7], [0.5, 0.9, -1], [0.2, 0.6, 0.7]]
+    )
     assert other == clean
     assert np.diag(clean.parameters.examination).tolist() == [1, 0.9, 0.7]
 
@@ -229,7 +225,7 @@ def test_optimum_is_that_of_enumeration(model_class, data):
         )
 
 
-@pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel])
+@pytest.mark.parametrize("model_class", [envs.DependentClickModel, envs.UserBrowsingModel])
 def test_search_beyond_the_limit(model_class, monkeypatch):
     """The limit is lowered to a thousand lists, which Python searches fast."""
     monkeypatch.setattr("clickgym.envs.click_models.click_model.MAX_SEARCH", 1000)
@@ -248,11 +244,13 @@ def test_search_beyond_the_limit(model_class, monkeypatch):
 @pytest.mark.parametrize("perseverance", [1.0, 0.7])
 def test_dbn_of_equal_items_is_a_ubm(perseverance):
     """The laws of the click vectors are equal."""
-    dbn = DynamicBayesianModel([0.4] * 4, [0.3] * 4, perseverance, n_positions=4)
-    ubm = UserBrowsingModel([0.4] * 4, dbn.browsing_weights())
+    dbn = envs.DynamicBayesianModel([0.4] * 4, [0.3] * 4, perseverance, n_positions=4)
+    ubm = envs.UserBrowsingModel([0.4] * 4, dbn.browsing_weights())
     of_dbn, of_ubm = (
         marginal(exact_law(model, range(4)), lambda clicks, examined, left: clicks)
         for model in (dbn, ubm)
     )
     assert of_dbn == pytest.approx(of_ubm, rel=1e-12)
-    assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None
+    assert (
+        envs.DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None
+    )

@@ -11,27 +11,18 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import (
-    CascadeModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    MixtureModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-    load_instance,
-)
+from clickgym import envs
 from tests.helpers.click_stories import make_model
 
 pytestmark = pytest.mark.uncompiled
 
 KINDS = (
-    (PositionBasedModel, CascadeModel),
-    (UserBrowsingModel, TrustBiasModel),
-    (DependentClickModel, DynamicBayesianModel),
-    (PositionBasedModel, PositionBasedModel, DynamicBayesianModel),
-    (PositionBasedModel, PositionBasedModel),
-    (PositionBasedModel, TrustBiasModel),
+    (envs.PositionBasedModel, envs.CascadeModel),
+    (envs.UserBrowsingModel, envs.TrustBiasModel),
+    (envs.DependentClickModel, envs.DynamicBayesianModel),
+    (envs.PositionBasedModel, envs.PositionBasedModel, envs.DynamicBayesianModel),
+    (envs.PositionBasedModel, envs.PositionBasedModel),
+    (envs.PositionBasedModel, envs.TrustBiasModel),
 )
 
 
@@ -47,9 +38,12 @@ def test_optimum_is_that_of_enumeration(kinds):
             make_model(kind, 5, 3, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
             for kind in kinds
         ]
-        if {*kinds} <= {PositionBasedModel, TrustBiasModel}:  # two tastes with the same examination
+        if {*kinds} <= {
+            envs.PositionBasedModel,
+            envs.TrustBiasModel,
+        }:  # two tastes with the same examination
             models[1] = models[1].to_dict() | {"examination": models[0].examination.tolist()}
-        mixture = MixtureModel(models, rng.dirichlet(np.full(len(kinds), 5.0)))
+        mixture = envs.MixtureModel(models, rng.dirichlet(np.full(len(kinds), 5.0)))
         for reward, cutoff in itertools.product(mixture.rewards, (2, 3)):
             values = [mixture.expected_reward(ranking, reward, cutoff) for ranking in lists]
             best = mixture.optimal_ranking(reward, cutoff)
@@ -60,8 +54,8 @@ def test_optimum_is_that_of_enumeration(kinds):
 
 @pytest.mark.parametrize("family", ["two-kinds", "two-tastes", "two-laws"])
 def test_families(family):
-    model = load_instance(family).model("MixtureModel")
-    assert model == load_instance(family).model("MixtureModel")
+    model = envs.load_instance(family).model("MixtureModel")
+    assert model == envs.load_instance(family).model("MixtureModel")
     first, second = model.models
     weights = model.parameters.weights
     if family == "two-tastes":
@@ -69,7 +63,7 @@ def test_families(family):
         upper = set(first.optimal_ranking().tolist())
         assert upper.isdisjoint(second.optimal_ranking().tolist())
         assert sorted(first.attraction) == sorted(second.attraction)
-        assert load_instance("two-tastes:seed=1").model("MixtureModel") != model
+        assert envs.load_instance("two-tastes:seed=1").model("MixtureModel") != model
     elif family == "two-laws":
         assert [model.name() for model in model.models] == ["PBM", "CM"]
         assert first.attraction.tolist() == second.attraction.tolist()

@@ -12,18 +12,8 @@ import numpy as np
 import pytest
 
 import clickgym
+from clickgym import envs
 from clickgym.core.kernels import uncompiled
-from clickgym.envs import (
-    CascadeModel,
-    ClickEnv,
-    ClickModel,
-    ContextualModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    UserBrowsingModel,
-    load_instance,
-)
 from tests.helpers import pairs
 from tests.helpers.click_stories import assert_sampled_from, realised_reward
 from tests.helpers.engines import assert_engines_agree
@@ -37,18 +27,19 @@ USERS = [[0.2, 0.1], [0.4, 0.0]]
 ITEMS = [[0.6, 0.2], [0.5, 0.1], [0.3, 0.6], [0.1, 0.1], [0.0, 0.7], [0.8, -0.1], [0.2, 0.3]]
 BROWSING = [[0.9, 0, 0], [0.3, 0.95, 0], [0.5, 0.2, 0.8]]
 BASES = {
-    "UBM": UserBrowsingModel(np.zeros(L), BROWSING),
-    "PBM": PositionBasedModel(np.zeros(L), [0.5, 0.9, 0.3]),
-    "CM": CascadeModel(np.zeros(L), K),
-    "DCM": DependentClickModel(np.zeros(L), [0.9, 0.2, 0.6]),
+    "UBM": envs.UserBrowsingModel(np.zeros(L), BROWSING),
+    "PBM": envs.PositionBasedModel(np.zeros(L), [0.5, 0.9, 0.3]),
+    "CM": envs.CascadeModel(np.zeros(L), K),
+    "DCM": envs.DependentClickModel(np.zeros(L), [0.9, 0.2, 0.6]),
 }
 MODELS = {
-    name: ContextualModel(base, ITEMS, None, USERS, theta=THETA) for name, base in BASES.items()
+    name: envs.ContextualModel(base, ITEMS, None, USERS, theta=THETA)
+    for name, base in BASES.items()
 }
 ATTRACTION = [[0.9, 0.1, 0.4, 0.6, 0.2], [0.3, 0.8, 0.0, 1.0, 0.5, 0.7]]
 CANDIDATES = [[6, 0, 2, 3, 5], [1, 0, 3, 4, 2, 6]]
 LABELLED = {
-    name: ContextualModel(base, ITEMS, ATTRACTION, USERS, CANDIDATES)
+    name: envs.ContextualModel(base, ITEMS, ATTRACTION, USERS, CANDIDATES)
     for name, base in BASES.items()
 }
 
@@ -68,9 +59,9 @@ def optimum(model, reward, cutoff):
 
 
 def test_description_of_products():
-    instance = load_instance("personal:features=outer,popularity=0.2,n_pool=25,n_users=3")
+    instance = envs.load_instance("personal:features=outer,popularity=0.2,n_pool=25,n_users=3")
     for model in instance.models.values():
-        again = ClickModel.from_dict(model.to_dict())
+        again = envs.ClickModel.from_dict(model.to_dict())
         assert again == model
         assert again.n_features == again.with_positions(2).n_features == model.n_features
 
@@ -79,7 +70,7 @@ def test_description_of_products():
 @pytest.mark.parametrize("models", [MODELS, LABELLED], ids=["linear", "labels"])
 def test_description(name, models):
     model = models[name]
-    assert ClickModel.from_dict(model.to_dict()) == model
+    assert envs.ClickModel.from_dict(model.to_dict()) == model
     assert model.kind == f"ContextualModel of {name}"
     shorter = model.with_positions(2)
     assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
@@ -110,7 +101,10 @@ def test_attractions():
 
 @pytest.mark.parametrize(
     "model",
-    [LABELLED["PBM"], ContextualModel(BASES["PBM"], ITEMS, None, USERS, CANDIDATES, theta=THETA)],
+    [
+        LABELLED["PBM"],
+        envs.ContextualModel(BASES["PBM"], ITEMS, None, USERS, CANDIDATES, theta=THETA),
+    ],
     ids=["labels", "linear"],
 )
 def test_law_of_named_candidates(model):
@@ -119,7 +113,7 @@ def test_law_of_named_candidates(model):
 
     The test of the law of (user, first candidate) has a false-alarm rate of 1e-6.
     """
-    env = ClickEnv(model)
+    env = envs.ClickEnv(model)
     env.reset(seed=5)
     drawn = []
     for _ in range(2000):
@@ -142,9 +136,9 @@ def test_law_of_candidates():
     """Each user with each ordered pair of candidates is equally likely, and so is each candidate
     after a session with a click.
     """
-    base = PositionBasedModel([0.0, 0.0], [0.9, 0.5])
-    model = ContextualModel(base, ITEMS[:4], None, USERS, theta=THETA)
-    env = ClickEnv(model)
+    base = envs.PositionBasedModel([0.0, 0.0], [0.9, 0.5])
+    model = envs.ContextualModel(base, ITEMS[:4], None, USERS, theta=THETA)
+    env = envs.ClickEnv(model)
     observation, _ = env.reset(seed=0)
     rows = {tuple(item): j for j, item in enumerate(ITEMS[:4])}
     drawn = []
@@ -165,10 +159,10 @@ def test_law_of_candidates():
 
 
 OTHERS = [0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]
-DBN = DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.8, n_positions=K)
+DBN = envs.DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.8, n_positions=K)
 OF_SATISFACTION = (
-    ContextualModel(DBN, ITEMS, ATTRACTION, USERS, CANDIDATES, satisfaction=OTHERS),
-    ContextualModel(DBN, ITEMS, None, USERS, theta=THETA, satisfaction=OTHERS),
+    envs.ContextualModel(DBN, ITEMS, ATTRACTION, USERS, CANDIDATES, satisfaction=OTHERS),
+    envs.ContextualModel(DBN, ITEMS, None, USERS, theta=THETA, satisfaction=OTHERS),
 )
 ALL_MODELS = (*MODELS.values(), *LABELLED.values(), *OF_SATISFACTION)
 
@@ -183,7 +177,7 @@ ALL_MODELS = (*MODELS.values(), *LABELLED.values(), *OF_SATISFACTION)
     ],
 )
 def test_regret_against_enumeration(model, reward, cutoff):
-    env = ClickEnv(model, reward, cutoff)
+    env = envs.ClickEnv(model, reward, cutoff)
     env.reset(seed=2)
     rng = np.random.default_rng(0)
     for _ in range(25):
@@ -237,10 +231,10 @@ def test_what_papers_assume_known():
             if base == "PBM" or (name, base) == ("UBMLinUCB", "UBM")
             else nullcontext()
         ):
-            agent = clickgym.make_agent(name, ClickEnv(MODELS[base]), seed=0)
+            agent = clickgym.make_agent(name, envs.ClickEnv(MODELS[base]), seed=0)
         np.testing.assert_allclose(agent.hyperparameters["examination"], examination)
         assert set(agent.filled_in) == {"n_items", "n_positions", "n_features", "examination"}
     with pytest.raises(ValueError, match="UBMLinUCB requires examination"):
-        clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["DCM"]))
+        clickgym.make_agent("UBMLinUCB", envs.ClickEnv(MODELS["DCM"]))
     with pytest.raises(ValueError, match="Oracle requires ranking"):
-        clickgym.make_agent("Oracle", ClickEnv(MODELS["DCM"]))
+        clickgym.make_agent("Oracle", envs.ClickEnv(MODELS["DCM"]))

@@ -12,27 +12,18 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import clickgym
+from clickgym import envs
 from clickgym.agents.position_based.confidence_bounds import PBMPIE
-from clickgym.envs import (
-    CascadeModel,
-    ClickEnv,
-    ClickModel,
-    ClickVectorEnv,
-    Instance,
-    PiecewiseStationaryModel,
-    PositionBasedModel,
-    load_instance,
-)
 from tests.reference_agents.models import MODELS
 
 pytestmark = pytest.mark.uncompiled
 
 FIRST, SECOND, THIRD = (
-    CascadeModel([0.9, 0.1, 0.2], 2),
-    CascadeModel([0.1, 0.9, 0.2], 2),
-    CascadeModel([0.1, 0.3, 0.8], 2),
+    envs.CascadeModel([0.9, 0.1, 0.2], 2),
+    envs.CascadeModel([0.1, 0.9, 0.2], 2),
+    envs.CascadeModel([0.1, 0.3, 0.8], 2),
 )
-CHANGING = PiecewiseStationaryModel([FIRST, SECOND, THIRD], starts=[0, 3, 7])
+CHANGING = envs.PiecewiseStationaryModel([FIRST, SECOND, THIRD], starts=[0, 3, 7])
 PBM = MODELS["PBM"]
 
 
@@ -40,7 +31,7 @@ PBM = MODELS["PBM"]
 
 
 def test_description():
-    again = ClickModel.from_dict(json.loads(json.dumps(CHANGING.to_dict())))
+    again = envs.ClickModel.from_dict(json.loads(json.dumps(CHANGING.to_dict())))
     assert again == CHANGING
     assert CHANGING.kind == "PiecewiseStationaryModel of CM"
     assert (CHANGING.n_items, CHANGING.n_positions, list(CHANGING.starts)) == (3, 2, [0, 3, 7])
@@ -57,7 +48,7 @@ def test_model_of_a_step():
 
 
 def test_a_seed_sets_the_clock_back():
-    env = ClickEnv(CHANGING)
+    env = envs.ClickEnv(CHANGING)
     env.reset(seed=0)
     for _ in range(9):
         env.step([0, 1])
@@ -73,7 +64,7 @@ def test_a_seed_sets_the_clock_back():
 
 def test_models_and_starts_as_arguments():
     env = gym.make("NonStationaryCMRank-v0", models=[FIRST, SECOND.to_dict()], starts=[0, 2])
-    assert env.unwrapped.model == PiecewiseStationaryModel([FIRST, SECOND], [0, 2])
+    assert env.unwrapped.model == envs.PiecewiseStationaryModel([FIRST, SECOND], [0, 2])
     with pytest.raises(ValueError, match=r"a PiecewiseStationaryModel of CM; expected a .* of PBM"):
         gym.make("NonStationaryPBMRank-v0", models=[FIRST, SECOND], starts=[0, 2])
 
@@ -81,12 +72,12 @@ def test_models_and_starts_as_arguments():
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_vector_environment_changes_at_the_same_steps(mode):
     """All streams share one clock, which continues from one episode of 5 steps to the next."""
-    envs = ClickVectorEnv(CHANGING, 3, max_episode_steps=5, autoreset_mode=mode)
-    envs.reset(seed=0)
+    streams = envs.ClickVectorEnv(CHANGING, 3, max_episode_steps=5, autoreset_mode=mode)
+    streams.reset(seed=0)
     actions = np.array([[0, 2], [1, 2], [2, 1]])
     step = 0
     for _ in range(24):
-        _, _, _, truncated, infos = envs.step(actions)
+        _, _, _, truncated, infos = streams.step(actions)
         infos = infos.get("final_info", infos)
         epoch = CHANGING.at(step)
         if "regret" not in infos:  # the reset of NEXT_STEP
@@ -106,8 +97,8 @@ def test_vector_environment_changes_at_the_same_steps(mode):
 
 
 def test_agents_know_the_first_epoch():
-    first, last = (PositionBasedModel([0.5, 0.4, 0.3], κ) for κ in ([1.0, 0.5], [0.2, 0.9]))
-    env = ClickEnv(PiecewiseStationaryModel([first, last], [0, 50]))
+    first, last = (envs.PositionBasedModel([0.5, 0.4, 0.3], κ) for κ in ([1.0, 0.5], [0.2, 0.9]))
+    env = envs.ClickEnv(envs.PiecewiseStationaryModel([first, last], [0, 50]))
     agent = clickgym.make_agent(PBMPIE, env, horizon=100, seed=0)
     np.testing.assert_array_equal(agent.hyperparameters["examination"], [1.0, 0.5])
 
@@ -115,9 +106,9 @@ def test_agents_know_the_first_epoch():
 # -------------------------------------------------------------------------------- instance families
 
 
-def attractions(instance: str | Instance, kind: str = "CM") -> np.ndarray:
+def attractions(instance: str | envs.Instance, kind: str = "CM") -> np.ndarray:
     """``(epochs, L)``"""
-    instance = load_instance(instance) if isinstance(instance, str) else instance
+    instance = envs.load_instance(instance) if isinstance(instance, str) else instance
     epochs = instance.model(f"PiecewiseStationaryModel of {kind}").epochs
     return np.array([model.attraction for model in epochs])
 
@@ -129,11 +120,11 @@ def test_li2019_switching(kind):
     """The K best items keep their attraction. In every second epoch, three other items, drawn anew,
     have the attraction 0.9. There are 9 changes in 10⁵ steps.
     """
-    model = load_instance("li2019-switching").model(f"PiecewiseStationaryModel of {kind}")
+    model = envs.load_instance("li2019-switching").model(f"PiecewiseStationaryModel of {kind}")
     assert list(model.starts) == list(range(0, 100_000, 10_000))
     assert model.n_positions == 3
     table = np.array([epoch.attraction for epoch in model.epochs])
-    base = load_instance("yandex-9982").model(kind).attraction
+    base = envs.load_instance("yandex-9982").model(kind).attraction
     best = np.argsort(-base)[:3]
     raised_sets = []
     for epoch, attraction in enumerate(table):
@@ -154,7 +145,8 @@ def test_li2019_switching(kind):
 def test_abrupt():
     table = attractions("abrupt:n_items=200,n_positions=3,n_epochs=4,length=5,seed=7")
     np.testing.assert_array_equal(
-        table[0], load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CM").attraction
+        table[0],
+        envs.load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CM").attraction,
     )
     assert np.abs(np.corrcoef(table) - np.eye(4)).max() < 0.35
     for row in table:
@@ -167,7 +159,8 @@ def test_random_walk():
         "random-walk:n_items=50,n_positions=3,n_epochs=400,length=1,step=0.05,seed=7"
     )
     np.testing.assert_array_equal(
-        table[0], load_instance("uniform:n_items=50,n_positions=3,seed=7").model("CM").attraction
+        table[0],
+        envs.load_instance("uniform:n_items=50,n_positions=3,seed=7").model("CM").attraction,
     )
     assert 0 <= table.min() < 0.01 < 0.99 < table.max() <= 1
     moves = np.diff(table, axis=0)

@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import (
-    CascadeModel,
-    ClickEnv,
-    EpisodeCountsVector,
-    QueryUsers,
-    UserModel,
-    load_instance,
-)
+from clickgym import envs
 from tests.helpers.click_stories import assert_uniform
 from tests.helpers.registries import default_ids
 from tests.helpers.slow import slow
@@ -33,8 +26,8 @@ FROZEN = {"train": -5.5972851717, "valid": -29.5304533743, "test": 15.9858129970
 
 
 def users(n_sessions=4):
-    models = [CascadeModel([p, 0.1, 0.2], 2) for p in (0.5, 0.05, 0.9)]
-    return QueryUsers(models, n_sessions)
+    models = [envs.CascadeModel([p, 0.1, 0.2], 2) for p in (0.5, 0.05, 0.9)]
+    return envs.QueryUsers(models, n_sessions)
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -66,16 +59,16 @@ def test_regret_is_that_of_the_query(env_id):
 
 @pytest.mark.parametrize("seed", [0, 2, 2**40 + 1])
 def test_seeds_and_streams_enumerate_the_queries(seed):
-    env = ClickEnv(users())
+    env = envs.ClickEnv(users())
     assert [env.reset(seed=seed + i)[1]["query"] for i in range(3)] == [
         (seed + i) % 3 for i in range(3)
     ]
-    envs = clickgym.envs.ClickVectorEnv(users(), 5)
-    assert envs.reset(seed=seed)[1]["query"].tolist() == [(seed + b) % 3 for b in range(5)]
+    streams = clickgym.envs.ClickVectorEnv(users(), 5)
+    assert streams.reset(seed=seed)[1]["query"].tolist() == [(seed + b) % 3 for b in range(5)]
 
 
 def test_other_episodes_draw_their_query_and_all_draw_the_order():
-    env = ClickEnv(users(1))
+    env = envs.ClickEnv(users(1))
     env.reset(seed=1)
     queries, orders = [], []
     for _ in range(600):
@@ -91,7 +84,7 @@ def test_other_episodes_draw_their_query_and_all_draw_the_order():
     ("split", "n_positions"), [("train", 3), ("valid", 5), ("test", 3), ("real", 5)]
 )
 def test_agents_are_told_the_mean_of_the_training_split(split, n_positions):
-    train = load_instance("queries").model("QueryUsers of PBM").models
+    train = envs.load_instance("queries").model("QueryUsers of PBM").models
     mean = np.mean([model.parameters.examination for model in train], axis=0)[:n_positions]
     instance = f"queries:split={split},n_positions={n_positions},n_sessions=9"
     env = gym.make(PBM, instance=instance).unwrapped
@@ -109,16 +102,16 @@ def test_the_queries_of_a_split_are_frozen(split):
     values = []
     for env_id in IDS:
         kind = env_id.removeprefix("Queries").removesuffix("Rank-v0")
-        models = load_instance(f"queries:split={split}").model(f"QueryUsers of {kind}").models
+        models = envs.load_instance(f"queries:split={split}").model(f"QueryUsers of {kind}").models
         values += [np.ravel(part) for it in models for part in it.parameters]
     values = np.concatenate(values)
     assert values @ np.cos(np.arange(len(values))) == pytest.approx(FROZEN[split], abs=1e-8)
 
 
 def test_users_as_a_file_and_with_other_items(tmp_path):
-    instance = load_instance("queries:split=real,n_sessions=3")
+    instance = envs.load_instance("queries:split=real,n_sessions=3")
     many = instance.model("QueryUsers of PBM", 2)
-    same = UserModel.from_dict(many.to_dict())
+    same = envs.UserModel.from_dict(many.to_dict())
     assert same == many
     assert len({same, many}) == 1, "equal users have the same hash"
     assert many.knowledge("examination").shape == (2,)
@@ -145,13 +138,13 @@ def counts_of(sessions, n_items, n_positions, n_sessions):
 def test_counts_of_streams_are_those_of_single_ones(limit):
     """This includes the last observations of episodes."""
     n_streams = 3
-    envs = gym.make_vec(
+    streams = gym.make_vec(
         PBM, n_streams, autoreset_mode="SameStep", max_episode_steps=limit or -1, **FEW
     )
-    lists = envs.single_action_space
+    lists = streams.single_action_space
     lists.seed(0)
-    envs = EpisodeCountsVector(envs)
-    observed, _ = envs.reset(seed=1)
+    streams = envs.EpisodeCountsVector(streams)
+    observed, _ = streams.reset(seed=1)
     history = [[] for _ in range(n_streams)]
 
     def assert_counted(rows, sessions):
@@ -159,9 +152,9 @@ def test_counts_of_streams_are_those_of_single_ones(limit):
         np.testing.assert_allclose(rows, expected, rtol=1e-6)
 
     for _ in range(25):
-        assert observed in envs.observation_space
+        assert observed in streams.observation_space
         actions = np.stack([lists.sample() for _ in range(n_streams)])
-        observed, _, terminated, truncated, infos = envs.step(actions)
+        observed, _, terminated, truncated, infos = streams.step(actions)
         over = terminated | truncated
         for b in range(n_streams):
             last = infos["final_obs"][b] if over[b] else None

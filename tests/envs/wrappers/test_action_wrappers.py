@@ -16,14 +16,7 @@ from gymnasium.wrappers import TimeLimit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickgym.envs import (
-    ClickEnv,
-    ContextualModel,
-    ItemByItem,
-    PositionBasedModel,
-    RankedList,
-    ScoresAction,
-)
+from clickgym import envs
 from clickgym.envs.wrappers.actions import Scores
 from clickgym.envs.wrappers.item_by_item import Choices, PartialLists
 from tests.helpers.news import L, News
@@ -32,11 +25,13 @@ pytestmark = pytest.mark.uncompiled
 
 
 def model(n_items, n_positions):
-    return PositionBasedModel(np.linspace(0.9, 0.1, n_items), np.linspace(1.0, 0.5, n_positions))
+    return envs.PositionBasedModel(
+        np.linspace(0.9, 0.1, n_items), np.linspace(1.0, 0.5, n_positions)
+    )
 
 
 def scalar(n_items=4, n_positions=3, **arguments):
-    return ClickEnv(model(n_items, n_positions), **arguments)
+    return envs.ClickEnv(model(n_items, n_positions), **arguments)
 
 
 def lists(n_items, n_positions):
@@ -52,13 +47,15 @@ def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
     """This also holds for the actions of a learner, which number the items in another order."""
     order, env = np.array([3, 5, 0, 1, 4, 2]), scalar(6, 4)
     by_definition = sorted(range(6), key=lambda j: (-scores[j], j))[:4]
-    assert ScoresAction(env).action(scores).tolist() == by_definition
+    assert envs.ScoresAction(env).action(scores).tolist() == by_definition
     space = Scores(env.action_space, env.observation_space, order)
     assert space.lists(scores).tolist() == order[by_definition].tolist()
 
 
 ITEMS = np.random.default_rng(0).uniform(0, 0.5, (9, 3))
-USERS = ContextualModel(PositionBasedModel([0] * 4, [1.0, 0.5]), ITEMS, theta=[0.9, 0.1, 0.3])
+USERS = envs.ContextualModel(
+    envs.PositionBasedModel([0] * 4, [1.0, 0.5]), ITEMS, theta=[0.9, 0.1, 0.3]
+)
 
 
 def by_hand(weights, features, n_positions=2):
@@ -71,7 +68,7 @@ def test_lists_chosen_by_weights_of_features():
     """Each list follows from the features that were returned last, also after a reset. Calling
     `action` without a step changes nothing.
     """
-    env = ScoresAction(TimeLimit(ClickEnv(USERS), 3))
+    env = envs.ScoresAction(TimeLimit(envs.ClickEnv(USERS), 3))
     assert env.action_space == Box(-1, 1, (3,), np.float32)
     rng, lists = np.random.default_rng(1), set()
     observation, _ = env.reset(seed=5)
@@ -94,7 +91,7 @@ def test_lists_chosen_by_weights_of_features():
 
 
 @pytest.mark.parametrize("users", ["PBMRank-v0", "ContextualPBMRank-v0"])
-@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
+@pytest.mark.parametrize("wrapper", [envs.ScoresAction, envs.ItemByItem])
 def test_checkers_and_spec(wrapper, users):
     """The checkers pass, and the spec makes the wrapped environment again."""
     env = wrapper(gym.make(users))
@@ -125,7 +122,7 @@ def test_bad_actions(users, action, message):
     """The error is one line, and no session is played. With many streams, the error names the
     stream.
     """
-    env = ScoresAction(gym.make(users))
+    env = envs.ScoresAction(gym.make(users))
     env.reset(seed=0)
     with pytest.raises(ValueError, match=f"^{message}$"):
         env.step(action)
@@ -139,7 +136,7 @@ def test_bad_actions(users, action, message):
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
+@pytest.mark.parametrize("wrapper", [envs.ScoresAction, envs.ItemByItem])
 def test_wrappers_want_ranked_lists(wrapper):
     with pytest.raises(
         TypeError, match=r"the action space is Discrete.*; expected a clickgym.envs.RankedList"
@@ -149,9 +146,9 @@ def test_wrappers_want_ranked_lists(wrapper):
 
 def test_lists_of_another_package():
     """Its lists are a plain MultiDiscrete."""
-    env = ScoresAction(News())
+    env = envs.ScoresAction(News())
     assert env.action(np.arange(L)).tolist() == [5, 4, 3]
-    env = ItemByItem(News())
+    env = envs.ItemByItem(News())
     env.reset(seed=0)
     *_, (_, reward, is_complete, _, info) = [env.step(item) for item in (5, 5, 2)]
     assert (is_complete, reward == int(reward)) == (True, True)
@@ -173,7 +170,7 @@ def test_item_by_item_plays_the_sessions_of_the_environment(is_life):
     """
     memory = {"id": "CascadeMDPRank-v0", "instance": "clickbait:mean_sessions=3,n_items=4"}
     make = (lambda: gym.make(**memory, n_positions=3)) if is_life else scalar
-    env, plain, ends = ItemByItem(make()), make(), 0
+    env, plain, ends = envs.ItemByItem(make()), make(), 0
     observation, _ = env.reset(seed=7)
     plain.reset(seed=7)
     for n, choices in enumerate(lists(4, 3) * 3):
@@ -205,7 +202,7 @@ def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
     """The next item is found in the order of the choices, from the last to the first again, and
     separately in each stream.
     """
-    env = ItemByItem(scalar())
+    env = envs.ItemByItem(scalar())
     env.reset(seed=0)
     for choice in (3, 3):
         env.step(choice)
@@ -213,7 +210,7 @@ def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
     assert observation["placed"].argmax(axis=1).tolist() == info["ranking"].tolist() == [3, 0, 1]
     order = np.array([2, 0, 3, 1])  # as learners use
     for items in (None, order):
-        partial_lists = PartialLists(Choices(RankedList(4, 3), MultiBinary(3), items), (3,))
+        partial_lists = PartialLists(Choices(envs.RankedList(4, 3), MultiBinary(3), items), (3,))
         for choices in ([0, 1, 3], [0, 2, 3], [0, 1, 3]):
             partial_lists.place(choices)
         numbers = np.array([[0, 1, 2], [1, 2, 3], [3, 0, 1]])
@@ -224,7 +221,7 @@ def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
 
 
 def test_a_number_that_is_no_choice_is_named():
-    env = ItemByItem(scalar())
+    env = envs.ItemByItem(scalar())
     env.reset(seed=0)
     for action in (4, -1):
         with pytest.raises(
