@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import rl_page
+from differences import difference
 from matplotlib.figure import Figure
 from pages import agents_table, deviations, model_sections, models_table
 from replay import replayed_with
@@ -29,7 +30,7 @@ from clickgym.bench.board import (
     scored_tasks,
 )
 from clickgym.bench.result_files import read_results
-from clickgym.bench.score import Summary, difference
+from clickgym.bench.score import Summary
 from clickgym.bench.tasks import ABILITIES, ScoredTask, tasks_of
 from clickgym.core.files import write_whole
 from clickgym.core.text import markdown_table

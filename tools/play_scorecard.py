@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote
@@ -34,7 +34,7 @@ from clickgym.bench.board import (
 )
 from clickgym.bench.play_tasks import ANCHOR_SEED, play_tasks, playable_tasks
 from clickgym.bench.result_files import read_results, write_results
-from clickgym.bench.score import anchors_of
+from clickgym.bench.score import Anchor
 from clickgym.bench.tasks import ScoredTask, all_tasks, quick_tasks
 from clickgym.core.files import make_folder
 
@@ -106,6 +106,20 @@ def anchor_table(bandits: Sequence[str]) -> polars.DataFrame:
             losses[task][unquote(path.stem)] = loss
     rows = [(task, *anchor) for task, anchor in sorted(anchors_of(losses).items())]
     return polars.DataFrame(rows, ["task", "random", "best", "agent"], orient="row")
+
+
+def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
+    """Return the anchors of each task, computed from the mean losses of all agents. If several
+    agents lose least, the first of them in alphabetical order is named.
+
+    Args:
+        losses: for each task, the mean loss of each agent. The agents must include ``Random``.
+    """
+    anchors = {}
+    for task, by_agent in losses.items():
+        agent = min(sorted(by_agent), key=lambda name: by_agent[name])
+        anchors[task] = Anchor(by_agent["Random"], by_agent[agent], agent)
+    return anchors
 
 
 if __name__ == "__main__":

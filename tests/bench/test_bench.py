@@ -7,7 +7,8 @@ import gymnasium as gym
 import numpy as np
 import polars
 import pytest
-from play_scorecard import anchor_table
+from differences import difference
+from play_scorecard import anchor_table, anchors_of
 from replay import replay
 from scipy.stats import ttest_1samp
 
@@ -18,8 +19,6 @@ from clickgym.bench.play_tasks import examination, make_informed_agent, play_tas
 from clickgym.bench.result_files import read_results, write_results
 from clickgym.bench.score import (
     Anchor,
-    anchors_of,
-    difference,
     is_scored,
     score,
     scores_of,
