@@ -133,7 +133,9 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)
-    assert process.returncode == 130, err
+    # If the signal comes while numba executes generated code, Python ends by the signal, which a
+    # shell calls 130, too.
+    assert process.returncode in (130, -signal.SIGINT), err
     *_, line = err.splitlines()
     assert line.startswith("clickgym: stopped")
     assert "0 of 2 runs" in line
