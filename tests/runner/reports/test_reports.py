@@ -72,7 +72,8 @@ def test_a_table_by_instance(returned, folder, capsys):
     mixed = clickgym.Results.of_rows(returned.rows.with_columns(families))
     assert sum(mixed.table().select("^.*ci95.*$", "p").count().row(0)) == 0
     latex = mixed.to_latex(names={"clickbait": "Bait"})
-    assert "families (clickbait and journey)" in latex
+    envs = " and ".join(ENVS).replace("_", r"\_")
+    assert f"In {envs}, means are over different families (clickbait and journey)" in latex
     assert "clickgym report" in str(mixed)
     assert "clickgym report" not in latex
     assert mixed.select(instances=FAMILIES[1:]).table()["p"].count()

@@ -154,8 +154,8 @@ def format_table(
         )
         families = _join_names(sorted({name.partition(":")[0] for name in mixed["instance"]}))
         notes.append(
-            f"In {_join_names(envs)}, means are over different families ({families}), which do not "
-            "stand for one kind of users, so they have no ± and no p."
+            f"In {envs}, means are over different families ({families}), which do not stand for "
+            "one kind of users, so they have no ± and no p."
         )
         if not in_paper:
             notes.append(
