@@ -270,14 +270,18 @@ def is_own(name: str) -> bool:
     return ":" in name and name not in METRICS
 
 
+def _has_kernel(metric: Any) -> bool:
+    return isinstance(metric, Metric) and inspect.isfunction(metric.kernel)
+
+
 def _own_metric(name: str) -> Metric:
     metric = object_of("metric", name)
-    if not isinstance(metric, Metric) or not inspect.isfunction(metric.kernel):
+    if not _has_kernel(metric):
         module = name.partition(":")[0]
         own = [
             f"{module}:{key}"
             for key, value in vars(sys.modules[module]).items()
-            if isinstance(value, Metric) and inspect.isfunction(value.kernel)
+            if _has_kernel(value)
         ]
         raise ValueError(
             f"metric {name!r} is {short_repr(metric)}; expected a clickgym.runner.Metric with a "

@@ -38,10 +38,8 @@ def test_optimum_is_that_of_enumeration(kinds):
             make_model(kind, 5, 3, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
             for kind in kinds
         ]
-        if {*kinds} <= {
-            envs.PositionBasedModel,
-            envs.TrustBiasModel,
-        }:  # two tastes with the same examination
+        # two tastes with the same examination
+        if {*kinds} <= {envs.PositionBasedModel, envs.TrustBiasModel}:
             models[1] = models[1].to_dict() | {"examination": models[0].examination.tolist()}
         mixture = envs.MixtureModel(models, rng.dirichlet(np.full(len(kinds), 5.0)))
         for reward, cutoff in itertools.product(mixture.rewards, (2, 3)):

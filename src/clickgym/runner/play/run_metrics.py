@@ -147,8 +147,8 @@ class Metrics:
         None if all metrics of the session were computed.
         """
         for name, total in zip(self.summed, totals[N_TOTALS:], strict=True):
-            if np.isnan(total):
-                spec = self.specs[self.names.index(name)]
+            spec = self.specs[self.names.index(name)]
+            if np.isnan(total) and is_own(spec):  # no other metric fails
                 return SessionError(f"the metric {spec}: {cause(error)}")
         return None
 

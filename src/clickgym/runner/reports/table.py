@@ -82,7 +82,7 @@ def print_results(
     if missing := results.missing_runs:
         of_agents = ", ".join(f"{shorten(agent)} {n:,}" for agent, n in sorted(missing.items()))
         cure = "To resume, run the command that began them again."
-        print_text(console, f"Runs not finished: {results.n_missing:,} ({of_agents}). {cure}")
+        print_text(console, f"Runs not finished: {sum(missing.values()):,} ({of_agents}). {cure}")
     console.print()
 
 
