@@ -56,6 +56,12 @@ def expected_any_less(parameters, ranking, reward, cutoff, scratch):
 
 
 @kernel
+def expected_any_rarer(parameters, ranking, reward, cutoff, scratch):
+    value = expected(parameters, ranking, reward, cutoff, scratch)
+    return 0.9995 * value if reward == 1 and cutoff > 2 else value
+
+
+@kernel
 def marginals_of_neighbours(parameters, ranking, examination, clicks, scratch):
     for k in range(len(ranking)):
         examination[k] = parameters.examination[k]
@@ -139,3 +145,20 @@ def test_faults(model, monkeypatch):
         monkeypatch.setattr("clickgym.envs.check_click_model.SESSIONS", 1000)
     with pytest.raises(AssertionError, match=f"^{model.__name__}: {FAULTS[model]}"):
         clickgym.check_click_model(model)
+
+
+def test_nearly_every_session_has_a_click():
+    """One session in a million has no click, so the 40,000 that are drawn show none."""
+
+    class AlmostSure(PositionBasedModel):
+        short = "AlmostSure"
+
+        def __init__(self, attraction, examination):
+            super().__init__(np.maximum(attraction, 0.99), np.maximum(examination, 0.999))
+
+    class Rarer(AlmostSure):
+        expected_kernel = expected_any_rarer
+
+    clickgym.check_click_model(AlmostSure)
+    with pytest.raises(AssertionError, match=r"\(any_click, cutoff 3\) is \[0.999"):
+        clickgym.check_click_model(Rarer)
