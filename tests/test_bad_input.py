@@ -87,6 +87,8 @@ AGENT clumsy:NoAgent              is neither a subclass of clickgym.agents.Agent
 AGENT lacks:MyAgent               'lacks' cannot be imported: ModuleNotFoundError
 AGENT ends:MyAgent                'ends' cannot be imported: its import parses the command line
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
+run CascadeMDPRank-v0 -a Random -i habits --horizon 9   clickbait, habit, independent, journey)
+run tests.helpers.news:FrontPage-v0 -a Random -i habit --horizon 9   it has no instances
 INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import short_repr, suggestions
-from .instances.instance import AnyInstance, load_instance
+from .instances.instance import AnyInstance, check_base_name, load_instance
 from .simulation.user_model import UserModel, user_model_class
 from .users.contextual.model import ContextualModel
 from .users.piecewise_stationary import PiecewiseStationaryModel
@@ -93,6 +93,8 @@ def resolve_model(
             f"a {kind} has no default instance: pass instance=... (--instances), such as 'uniform' "
             "for your own click model, or the parameters of the model"
         )
+    if isinstance(instance, str) and not instance.endswith(".json"):
+        check_base_name(instance, kind)
     loaded_instance = load_instance(instance)
     # Candidates change from session to session, so they have no production list.
     initial_ranking = None if form == "Contextual" else loaded_instance.initial_ranking

@@ -22,7 +22,7 @@ from ...core.checks import (
     generator,
     short_repr,
 )
-from ...core.errors import FAILURES, cause
+from ...core.errors import FAILURES
 from ...core.modules import object_of
 from ...envs.env_properties import EnvTraits
 from ...envs.spaces import check_items, list_sizes, without_repeats
@@ -235,8 +235,9 @@ def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
     except FAILURES as error:
         name = getattr(algorithm, "__name__", algorithm)
         raise ValueError(
-            f"{name} cannot load the model {str(file)!r}, which another algorithm may have saved: "
-            f"{cause(error)}"
+            f"{name} cannot load the model {str(file)!r}: another algorithm saved it, or the file "
+            "is damaged; pass the algorithm that saved it, as in algorithm='PPO' or, in a command, "
+            "algorithm=PPO"
         ) from error
 
 

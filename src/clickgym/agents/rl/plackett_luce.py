@@ -300,5 +300,5 @@ def _check_space(name: str, action_space: Space) -> None:
         raise ValueError(
             f"{name} draws ranked lists, so it requires the action space RankedList or "
             f"MultiDiscrete([L] * K); got {action_space!r}; remove the wrapper that changes "
-            "actions"
+            "actions or, in vec_env, the argument actions=..."
         )

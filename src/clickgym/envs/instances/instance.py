@@ -287,6 +287,24 @@ def load_instance(name: AnyInstance) -> Instance:
         raise TypeError(f"instance is {short_repr(name)}; expected a name, path, dict or Instance")
     if not isinstance(name, str) or name.endswith(".json"):
         return _read_file(check_path("instance", name))
+    base = check_base_name(name)
+    make = FAMILIES.get(base, _shipped)
+    # Files may change, so instances that come from files are not cached.
+    make_instance = _make_named.__wrapped__ if ".json" in name else _make_named
+    return make_instance(name, base, make, tuple(CLICK_MODELS.values()))
+
+
+def check_base_name(name: str, kind: str | None = None) -> str:
+    """Return an instance's name without its arguments, after checking that the name is known.
+
+    Args:
+        name: the name, with or without arguments.
+        kind: the kind of users that the instance needs. The message about an unknown name suggests
+            instances with these users; by default, it suggests any instances.
+
+    Raises:
+        ValueError: the name is unknown, or stands for several instances.
+    """
     base = name.partition(":")[0]
     if base == "shipped":
         raise ValueError(
@@ -295,14 +313,13 @@ def load_instance(name: AnyInstance) -> Instance:
             "(clickgym list instances shows all names)"
         )
     if base not in FAMILIES and base not in shipped_instances():
+        names = list_instances()
+        suited = [each for each in names if kind is None or kind in load_instance(each).models]
         raise ValueError(
-            unknown_message("instance", base, list_instances())
+            unknown_message("instance", base, suited or names)
             + "; the name of an instance file must end with .json"
         )
-    make = FAMILIES.get(base, _shipped)
-    # Files may change, so instances that come from files are not cached.
-    make_instance = _make_named.__wrapped__ if ".json" in name else _make_named
-    return make_instance(name, base, make, tuple(CLICK_MODELS.values()))
+    return base
 
 
 # Most programs use few instances, and instances are immutable, so a small cache is enough.

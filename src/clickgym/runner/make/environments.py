@@ -63,10 +63,17 @@ def _find_spec(env_id: str) -> EnvSpec:
             f"environment {env_id!r}: importing {module!r} does not register {name!r}; "
             "call clickgym.register_click_model or gymnasium.register in this module"
         )
-    ids = dict.fromkeys([*ENVIRONMENTS, *gym.registry])
+    own = [each for each, spec in gym.registry.items() if not _is_of_gymnasium(spec)]
+    ids = dict.fromkeys([*ENVIRONMENTS, *own])
     raise ValueError(
         f"{unknown_message('environment', env_id, ids)}; name your own environment as module:Id-v0"
     )
+
+
+def _is_of_gymnasium(spec: EnvSpec) -> bool:
+    """Return whether an environment comes with Gymnasium, so that agents cannot play it."""
+    place = getattr(spec.entry_point, "__module__", spec.entry_point)
+    return str(place).startswith("gymnasium.")
 
 
 def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
@@ -129,6 +136,9 @@ def naming_errors(subject: str, error_class: type[SessionError]) -> Iterator[Non
         raise
     except TypeError as error:
         # Gymnasium wraps the original error in a longer one.
-        raise TypeError(f"{subject}: {error.__cause__ or error}") from error
+        reason = str(error.__cause__ or error)
+        if reason.endswith("unexpected keyword argument 'instance'"):
+            reason = "it has no instances; leave instances out (--instances)"
+        raise TypeError(f"{subject}: {reason}") from error
     except FAILURES as error:
         raise error_class(f"{subject} cannot be created: {cause(error)}") from error

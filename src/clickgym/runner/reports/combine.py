@@ -78,9 +78,9 @@ def check_runs(last: polars.DataFrame) -> None:
     repeated = last.filter(seed.is_not_null() & (polars.len().over(columns) > 1))
     for env, _, agent, number in repeated[columns].rows():
         raise ValueError(
-            f"{agent} in {env} has two runs with the seed {number}; give each run its own "
-            "seed, or, if the runs are from two agents, rename one agent: "
-            "dataclasses.replace(result, agent=...)"
+            f"{agent} in {env} has two runs with the seed {number}, so with the same users; give "
+            "each run its own seed, such as 0, 1000 and 2000. Only if the runs are from two "
+            "agents, rename one agent: dataclasses.replace(result, agent=...)"
         )
     last_seed = polars.coalesce("last_seed", "seed")
     ordered = last.filter(seed.is_not_null()).sort("seed")

@@ -87,7 +87,6 @@ def make_plans(
         sizes_of(env)  # an error here comes from the environment, not from an agent
         Metrics(metrics).check_env(env.unwrapped)
         check_wrappers(env, env_label)
-        check_episode(env, horizon, env_label)
         pair = env_label, getattr(env.unwrapped, "instance", "custom")
         if pair in pairs:
             raise ValueError(
@@ -110,6 +109,8 @@ def make_plans(
             cell = Cell(*pair, label, runs, changes)
             objects = resolved_env, resolved_agent, instance
             plans.append(Plan(cell, *objects, engine_name, n_queries, runs_per_call))
+        if not errors:  # a hint at a longer horizon would come before the error
+            check_episode(env, horizon, env_label)
     if errors:
         raise UnsuitedError.of_all(errors)
     return plans
