@@ -112,6 +112,13 @@ def test_steps_that_choose_items_are_no_sessions():
         RecordVectorRegret(SyncVectorEnv([lambda: ItemByItem(gym.make("PBMRank-v0"))]))
 
 
+def test_a_negative_regret_is_doubtful():
+    env = RecordRegret(News())
+    env.meter.add(-9.0, 0.0, 0)
+    with pytest.warns(UserWarning, match="total regret is negative, -9"):
+        env.result("mine")
+
+
 def test_sessions_that_were_not_recorded_are_counted():
     """These are sessions before the recorder was added, even if a seed follows, and later sessions
     that another loop played.
@@ -200,7 +207,7 @@ def test_the_first_sessions_of_a_longer_loop():
     assert long.steps.tolist() == short.steps.tolist()
     assert long.regret.tolist() == short.regret.tolist()
     assert clickgym.Results(long).rows["trained"].unique().to_list() == [20_000]
-    with pytest.raises(ValueError, match="horizon is 319, but only 300 sessions"):
+    with pytest.raises(ValueError, match=r"horizon is 319, but .* 300 sessions so far"):
         env.result("mine", 319)
 
 

@@ -26,6 +26,7 @@ from gymnasium.wrappers.vector import NormalizeReward as NormalizeRewards
 from ..core.checks import AN_ENV, check_count, check_horizon, check_kind
 from ..core.errors import Fault, SessionError
 from ..core.kernels import clock
+from ..core.text import counted
 from ..envs.base_env import name_of
 from ..envs.env_properties import label_of, query_of, user_model_of
 from ..envs.vector_env import ClickVectorEnv
@@ -91,6 +92,9 @@ class _Recorder:
     ) -> Result:
         """Return all measurements so far as the result of one run, for `clickgym.Results`.
 
+        Every session since the first reset counts, even if a second training or an evaluation
+        stepped this environment; ``horizon`` leaves out what came after the first training.
+
         The result has the same checkpoints as a result of `clickgym.run`, and ``seconds`` is the
         time from the first reset to the last step; if the result covers only the first sessions, it
         is their share of this time. ``unrecorded`` is the number of sessions that the environment
@@ -108,6 +112,9 @@ class _Recorder:
 
         Raises:
             ValueError: no session has been measured, or fewer sessions than ``horizon``.
+
+        Warns:
+            UserWarning: an environment from another package reported a negative total regret.
         """
         n_measured = self.meter.step
         last = n_measured if horizon is None else check_horizon(horizon)
@@ -115,11 +122,19 @@ class _Recorder:
             raise ValueError("no session has been measured yet; call step before result")
         if last > n_measured:
             raise ValueError(
-                f"horizon is {last:,}, but only {n_measured:,} sessions have been measured so far"
+                f"horizon is {last:,}, but the loop has only "
+                f"{counted(n_measured, 'session')} so far"
                 + (f"; {NO_SESSION}" if self._resets_next else "")
             )
         steps = checkpoint_steps(last)
-        last_seed = None
+        regret, last_seed = self.meter.regret[steps - 1], None
+        if regret[-1] < -1e-6 and user_model_of(self._stream) is None:
+            warnings.warn(
+                f"{name_of(self._stream)}: the total regret is negative, {regret[-1]:,.1f}; "
+                "info['regret'] should be the best list's expected reward minus the expected "
+                "reward of the list shown, which is at least 0",
+                stacklevel=2,
+            )
         if self._seed is not None and self._n_seeds > 1:
             last_seed = self._seed + self._n_seeds - 1
         return Result(
@@ -128,7 +143,7 @@ class _Recorder:
             agent=agent,
             seed=self._seed,
             steps=steps,
-            regret=self.meter.regret[steps - 1],
+            regret=regret,
             reward=self.meter.reward[steps - 1],
             clicks=self.meter.clicks[steps - 1],
             metrics={},
@@ -185,7 +200,8 @@ class RecordRegret(_Recorder, gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env) -> None:
-        check_kind("env", env, gym.Env, AN_ENV)
+        expected = f"{AN_ENV}; for a vector environment, use RecordVectorRegret"
+        check_kind("env", env, gym.Env, expected)
         if isinstance(env.action_space, Choices):
             raise TypeError(_NO_SESSIONS)
         self._read_session, self._has_warned = SessionReader(env), False
