@@ -77,6 +77,9 @@ def test_a_table_by_instance(returned, folder, capsys):
     assert "clickgym report" in str(mixed)
     assert "clickgym report" not in latex
     assert mixed.select(instances=FAMILIES[1:]).table()["p"].count()
+    groups = dict(zip(INSTANCES, ["personal:users=train", "personal:users=test"], strict=True))
+    one_world = returned.rows.with_columns(polars.col("instance").replace(groups))
+    assert "each group in its own table" in str(clickgym.Results.of_rows(one_world))
 
 
 # ---------------------------------------------------------------------------------------- figures

@@ -162,6 +162,12 @@ def format_table(
                 "For a table of one family: clickgym report DIR --instances, or "
                 "select(instances=...); by instance: --by-instance, or table(by_instance=True)."
             )
+    arguments = re.split("[:,]", ",".join(results.names("instance")))
+    if {"users=train", "users=test"} <= {*arguments}:
+        notes.append(
+            "users=train and users=test are two groups of users of one simulated world, not two "
+            "independent instances, so ± is too narrow; show each group in its own table."
+        )
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
     instance_text = f", {shorten(instances[0])}" if len(instances) == 1 else ""
