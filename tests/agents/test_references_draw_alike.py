@@ -13,7 +13,7 @@ from scipy.stats import chi2_contingency
 
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, NETWORK_AGENTS
 from tests.reference_agents.models import MODELS, make
-from tests.reference_agents.registry import reference_of
+from tests.reference_agents.registry import reference_of, tried_options
 
 pytestmark = pytest.mark.uncompiled
 
@@ -27,40 +27,52 @@ EXPECTED = {"MixTS": 10_000, "DBGD": 10_000}
 """Numbers of lists drawn from slow references. Other references draw 20,000."""
 FALSE_ALARM = 1e-4
 USERS = MODELS["PBM"]
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "EpsilonGreedy": {"epsilon": 0.5},
-    "PBMHB": {"c": 2.0, "fix_first": False},
-    "NeuralGreedy": {"decay": 100, "net_arch": [8]},
-    "DBGD": {"gamma": 0.5},
-    "PDGD": {"learning_rate": 30.0},
-    "LinearTS": {"alpha": 0.2},
-}
-"""Arguments of agents whose defaults would leave little to chance or never use one part of the law,
-and of LinearTS, whose references elsewhere take the agent's own draws.
-"""
+ARGUMENTS: dict[str, dict[str, Any]] = {"NeuralGreedy": {"decay": 100}}
+"""Arguments of an agent whose defaults leave everything to chance in its first sessions."""
 
 
 def p_value(lists: Any, others: Any) -> float:
-    """Return the p-value of a chi-square test that both samples come from one law. Lists that are
-    rare in both samples share one cell.
+    """Return the p-value of a chi-square test that both samples come from one law, or 1 if they
+    show one and the same list. Lists that are rare in both samples share one cell.
     """
     counts = [Counter(map(tuple, np.asarray(each).tolist())) for each in (lists, others)]
     table = np.array([[count[key] for count in counts] for key in counts[0] | counts[1]])
     is_rare = table.sum(axis=1) < 100
     table = np.vstack([table[~is_rare], table[is_rare].sum(axis=0)])
     table = table[table.any(axis=1)]
-    assert len(table) > 1, "always the same list, so no fault would be noticed"
     return float(chi2_contingency(table).pvalue)
 
 
 @pytest.mark.parametrize("name", [*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *NETWORK_AGENTS])
 def test_law(name):
-    """Null: agent and reference draw from one law. An agent whose only random choice is the order
-    of ties shows a single list here, and its reference needs no law.
+    """Null: agent and reference draw from one law, with the defaults and with each value of an
+    option that tests try, for which fewer lists are drawn. An agent whose only random choice is the
+    order of ties shows a single list here, and its reference needs no law.
     """
     if name in NETWORK_AGENTS:
         pytest.importorskip("torch")
-    agent = make(name, USERS, seed=1, **ARGUMENTS.get(name, {}))
+    n, n_expected = DRAWS.get(name, 5000), EXPECTED.get(name, 20_000)
+    lists, expected = draw(name, n, n_expected)
+    n_lists = len(set(map(tuple, lists)))
+    if expected is None:
+        assert n_lists == 1, (
+            f"{name} draws its lists, and its reference does not say from which law: write its "
+            "method `lists` (see Reference in tests/reference_agents/reference.py), or, if only "
+            "ties are random, add sessions to SESSIONS until no tie is left"
+        )
+        return
+    assert n_lists > 1, f"{name} always shows the same list, so no fault would be noticed"
+    assert p_value(lists, expected) > FALSE_ALARM, f"{name} does not draw like its reference"
+    for key, value in tried_options(name):
+        p = p_value(*draw(name, n // 5, n_expected // 5, **{key: value}))
+        assert p > FALSE_ALARM, f"{name} with {key}={value} does not draw like its reference"
+
+
+def draw(name: str, n: int, n_expected: int, **arguments: Any) -> tuple[list[Any], Any]:
+    """Return lists of an agent and of its reference, drawn after some sessions; the reference's
+    lists are None if it has no law.
+    """
+    agent = make(name, USERS, seed=1, **ARGUMENTS.get(name, {}) | arguments)
     reference, rng = reference_of(agent), np.random.default_rng(2)
     for _ in range(SESSIONS.get(name, 60)):
         features = rng.random((5, 2)) - 0.3
@@ -71,20 +83,13 @@ def test_law(name):
         reference.learn(ranking.tolist(), clicks.tolist())
 
     try:
-        expected = reference.lists(rng, EXPECTED.get(name, 20_000), agent, features)
+        expected = reference.lists(rng, n_expected, agent, features)
     except NotImplementedError:
-        expected = None
+        expected, n = None, 300
     arrays = [(array, array.copy()) for array in getattr(agent, "arrays", {}).values()]
     lists = []
-    for _ in range(300 if expected is None else DRAWS.get(name, 5000)):
-        lists.append(agent.rank({"features": features}))
+    for _ in range(n):
+        lists.append(agent.rank({"features": features}).tolist())
         for array, before in arrays:  # all lists are drawn in the same state
             array[...] = before
-    if expected is None:
-        assert len(set(map(tuple, np.array(lists).tolist()))) == 1, (
-            f"{name} draws its lists, and {type(reference).__name__} does not say from which law: "
-            "write its method `lists` (see Reference in tests/reference_agents/reference.py), or, "
-            "if only ties are random, add sessions to SESSIONS until no tie is left"
-        )
-    else:
-        assert p_value(lists, expected) > FALSE_ALARM
+    return lists, expected

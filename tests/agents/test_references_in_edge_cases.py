@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import cache
 
 import pytest
@@ -13,7 +12,7 @@ from clickgym.envs import CascadeModel, PositionBasedModel
 from tests.helpers import registries
 from tests.reference_agents.following import follow
 from tests.reference_agents.models import MODELS, make
-from tests.reference_agents.registry import edges_of, reference_of
+from tests.reference_agents.registry import reference_of, tried_options
 
 pytestmark = pytest.mark.uncompiled
 
@@ -25,19 +24,15 @@ WORLDS = {
     "all items shown, none clicked": CascadeModel([0.0, 0.0, 0.0], 3),
     "next to 0 and 1": PositionBasedModel([5e-324, 1 - 2**-53, 1e-12, 0.5], [1.0, 1 - 1e-12]),
 }
-SIZES = {"n_items", "n_positions", "n_features", "n_states", "seed"}
-OTHERS = {"feature_scale", "n_vertices"}  # see test_pdgd and test_restarts
 EDGES = [
     (name, key, value)
-    for name, agent in (
+    for name in (
         registries.CLICK_AGENTS
         | registries.CONTEXTUAL_AGENTS
         | registries.STATE_AGENTS
         | registries.NETWORK_AGENTS
-    ).items()
-    for key in inspect.signature(agent).parameters
-    if key not in SIZES | OTHERS
-    for value in edges_of(name, key) or [None]
+    )
+    for key, value in tried_options(name)
 ]
 
 

@@ -44,17 +44,20 @@ def follow(
             clicks.
     """
     rng, lists = np.random.default_rng(seed), []
+    name = type(reference).__name__
     for session in range(sessions):
         features = rng.random((agent.n_items, n_features)) - 0.3 if n_features else None
         observation = {"features": features, "state": session % 2}
         ranking = agent.rank(observation)
         lists.append(ranking.tolist())
         assert reference.allows(lists[-1], getattr(agent, "state", None), features), (
-            f"session {session + 1}: {ranking}"
+            f"session {session + 1}: {agent!r} shows {ranking}, which {name} does not allow"
         )
         users = model(session) if callable(model) else model
         clicks = users.sample(ranking, rng)
         agent.update(observation, ranking, clicks, float(clicks.sum()))
         reference.learn(lists[-1], clicks.tolist())
-        assert reference.agrees(getattr(agent, "state", None)), f"session {session + 1}"
+        assert reference.agrees(getattr(agent, "state", None)), (
+            f"after session {session + 1}, the state of {agent!r} differs from that of {name}"
+        )
     return lists

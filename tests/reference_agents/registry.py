@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -126,6 +127,8 @@ EDGES: dict[str, Sequence[Any]] = {
     "click_rewards": (np.arange(10).reshape(2, 5) / 5,),
 }
 """Values of hyper-parameters that tests try for each agent whose reference names no others."""
+SIZES = {"n_items", "n_positions", "n_features", "n_states", "seed"}
+OTHERS = {"feature_scale", "n_vertices"}  # see test_pdgd and test_restarts
 
 
 @cache
@@ -146,6 +149,14 @@ def edges_of(name: str, parameter: str) -> Sequence[Any]:
         return ()
     own = getattr(reference_maker(name), "edges", {})
     return own.get(parameter, EDGES.get(parameter, ()))
+
+
+def tried_options(name: str) -> list[tuple[str, Any]]:
+    """Return the hyper-parameters of an agent with each value that tests try, or with None if they
+    try none.
+    """
+    keys = inspect.signature(AGENTS[name]).parameters.keys() - SIZES - OTHERS
+    return [(key, value) for key in sorted(keys) for value in edges_of(name, key) or [None]]
 
 
 def reference_of(agent: CompiledAgent) -> Reference:
