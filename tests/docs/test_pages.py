@@ -101,6 +101,7 @@ def test_numbers_of_agents_and_environments():
         "The first NUMBER also exist": len(CLICK_MODELS),
         r"and NUMBER more\.": len(ENVIRONMENTS) - n_forms * len(CLICK_MODELS),
         "NUMBER (?:published algorithms|algorithms from the literature)": n_published,
+        "Of the NUMBER,": n_published,
         "NUMBER baselines": len(FAMILIES["baselines"]),
     }
     files = ("README.md", "paper.md")
