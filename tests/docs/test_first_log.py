@@ -20,7 +20,7 @@ STEPS = [
     )
     if kind == "python" or text.startswith("clickgym")
 ]
-TIME = r"\d+ ns$"
+TIME = r"[\d.]+ [nµ]s$"
 """Times, which differ from machine to machine."""
 
 

@@ -21,7 +21,7 @@ from ...core.files import make_folder
 from ...envs import MAX_SEARCH, ClickModel, Instance
 from ...runner.console import Column, output_console, print_table, print_text
 from ..estimation.em import ConvergenceWarning
-from ..estimation.estimator import MODEL_ESTIMATORS
+from ..estimation.estimator import MODEL_ESTIMATORS, check_models_to_fit
 from ..fitting import Fitted, cautions, fit_models
 from ..reading import log_name
 from .options import ColumnNames, IdsPerFile, LogFiles, sessions_of
@@ -105,6 +105,8 @@ def fit(
             f"--out {out} is a single file, but {len(queries)} queries are written to a folder: "
             "pass a name without .json"
         )
+    models = [*MODEL_ESTIMATORS] if model == ["all"] else model
+    check_models_to_fit(models)  # before the log is read, which can take long
     make_folder(out.parent if is_file else out)
     console = output_console()
     with warnings.catch_warnings():
@@ -115,7 +117,7 @@ def fit(
         name = log_name(sessions.source["files"])
         fitted = fit_models(
             sessions,
-            [*MODEL_ESTIMATORS] if model == ["all"] else model,
+            models,
             queries,
             n_items=items,
             seed=seed,
@@ -162,14 +164,15 @@ def _verdict(best: str, others: Sequence[str]) -> str:
 
 
 def _run_command(model: str, fitted: Fitted, files: Iterable[Path]) -> str:
-    """Return the command that runs agents on the saved users of a click model. The command sets a
-    cutoff if the search for the best list would otherwise take too long.
+    """Return the command that runs agents on the saved users of a click model: one agent that was
+    made for users who read from the top, one for users of unknown kind, and today's list. The
+    command sets a cutoff if the search for the best list would otherwise take too long.
     """
     users = " ".join(shell_quote(str(file)) for file in files)
     n_counted = min(_searchable(instance.model(model)) for instance in fitted.instances.values())
     cutoff = f":cutoff={n_counted}" if n_counted < fitted.test.n_positions else ""
     return (
-        f"clickgym run {model}Rank-v0{cutoff} --instances {users} --agents CascadeTS Fixed "
+        f"clickgym run {model}Rank-v0{cutoff} --instances {users} --agents CascadeTS MixTS Fixed "
         "--horizon 1e5 --out results/users"
     )
 
