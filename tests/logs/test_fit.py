@@ -190,7 +190,7 @@ def test_a_session_is_held_out_and_one_learned_from_at_least(share):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--model PMB", "unknown model 'PMB'; did you mean 'PBM'?"),
+        ("--model DBM", "unknown model 'DBM'; did you mean 'DBN'?"),
         ("--model PBM TPBM", "the click model 'TPBM' has no estimator, so it cannot be fitted"),
         ("--model PBM --items 3", "n_items is 3, but the log has 4 positions"),
         ("--model PBM --query never", "the log has no query 'never'; its most frequent queries "),

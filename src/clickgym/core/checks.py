@@ -72,16 +72,22 @@ def suggestions(name: object, names: Iterable[str]) -> str:
     """Return the end of an error message about an unknown name: the most similar name, if one is
     similar enough or if the unknown name consists of its initials, as ``lr`` does of
     ``learning_rate``; and the available names. If there are more than five names, only the five
-    most similar names are listed.
+    most similar names are listed. Among names that are equally similar, those with the same
+    two first letters come first. Long names must be more similar, because many ids end alike.
     """
     by_letters = {choice.casefold(): choice for choice in names}
     word = str(name).casefold()
-    nearest = [by_letters[k] for k in difflib.get_close_matches(word, by_letters, 5, cutoff=0.0)]
-    alike = difflib.get_close_matches(word, by_letters, 1, cutoff=0.5)
+
+    def likeness(key: str) -> tuple[float, bool]:
+        return difflib.SequenceMatcher(None, key, word).ratio(), key[:2] == word[:2]
+
+    nearest = sorted(by_letters, key=likeness, reverse=True)
+    least = 0.6 if len(word) < 8 else 0.8
+    alike = [key for key in nearest[:1] if likeness(key)[0] > least]
     alike += [key for key in by_letters if word == "".join(part[:1] for part in key.split("_"))]
     suggestion = f"; did you mean {by_letters[alike[0]]!r}?" if alike else ""
     others = f" and {len(by_letters) - 5} more" if len(by_letters) > 5 else ""
-    listed = nearest if others else by_letters.values()
+    listed = map(by_letters.__getitem__, nearest[:5]) if others else by_letters.values()
     return f"{suggestion} (available: {', '.join(listed)}{others})"
 
 

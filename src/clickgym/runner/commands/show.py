@@ -46,7 +46,7 @@ def show(
 
 
 DEFAULTS = {"defaults": "Defaults", "with_features": "Other defaults if items have features"}
-"""The attributes in which RL algorithms keep default hyper-parameters, each with a heading."""
+"""The attributes in which RL algorithms keep default hyperparameters, each with a heading."""
 
 
 def text_of(name: str) -> str:
@@ -70,7 +70,7 @@ def text_of(name: str) -> str:
             )
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in BY_NAME or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        own = None if name in BY_NAME else object_of("agent", name)
+        own = None if name in BY_NAME else object_of("agent, metric or environment (Id-v0)", name)
         if isinstance(own, Metric):
             return own.description
         agent: Any = resolve_agent(name)[0]
