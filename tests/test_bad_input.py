@@ -78,7 +78,7 @@ ENV PBMRank-v0:n_items=20         try instance='uniform:n_items=20'
 ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
 AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?
 AGENT TRPO                        name it with its library, as sb3_contrib:TRPO
-AGENT CascadeTS:feedbak=x         unknown hyper-parameter 'feedbak'; did you mean 'feedback'?
+AGENT CascadeTS:feedbak=x         unknown hyperparameter 'feedbak'; did you mean 'feedback'?
 AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
 AGENT EpsilonGreedy:epsilon=1,epsilon=0   expected key=value once for each key
 AGENT mine=TopRank mine=Random    two agents have the label 'mine'
@@ -248,7 +248,7 @@ def recipes():
 
 
 def right(agent, parameter):
-    """A valid value of an agent's hyper-parameter: from a table, from its reference, or the
+    """A valid value of an agent's hyperparameter: from a table, from its reference, or the
     default; None if the default is None.
     """
     if parameter.name == "examination":

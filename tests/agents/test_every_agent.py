@@ -68,7 +68,7 @@ def test_registries():
 
 @by_name
 def test_signature(name):
-    """Constructors take the sizes, then hyper-parameters by keyword, among them the seed and
+    """Constructors take the sizes, then hyperparameters by keyword, among them the seed and
     everything the agent requires.
     """
     parameters = inspect.signature(EVERY[name]).parameters

@@ -1,5 +1,5 @@
 """Tests of every agent against its reference in edge cases: extreme sizes, probabilities of 0 and
-1, and other values of each hyper-parameter.
+1, and other values of each hyperparameter.
 """
 
 from __future__ import annotations

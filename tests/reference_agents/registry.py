@@ -1,4 +1,4 @@
-"""The reference of each published agent, and the hyper-parameters that tests try."""
+"""The reference of each published agent, and the hyperparameters that tests try."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "SlateQ": _any_list,
 }
 """The functions that create the reference of an agent, from L, K (and d) and the agent's
-hyper-parameters. The tests of agents that see a state have references of their own.
+hyperparameters. The tests of agents that see a state have references of their own.
 """
 
 EDGES: dict[str, Sequence[Any]] = {
@@ -126,7 +126,7 @@ EDGES: dict[str, Sequence[Any]] = {
     "mean_sessions": (3,),
     "click_rewards": (np.arange(10).reshape(2, 5) / 5,),
 }
-"""Values of hyper-parameters that tests try for each agent whose reference names no others."""
+"""Values of hyperparameters that tests try for each agent whose reference names no others."""
 SIZES = {"n_items", "n_positions", "n_features", "n_states", "seed"}
 OTHERS = {"feature_scale", "n_vertices"}  # see test_pdgd and test_restarts
 
@@ -142,7 +142,7 @@ def reference_maker(name: str) -> Any:
 
 
 def edges_of(name: str, parameter: str) -> Sequence[Any]:
-    """Return the values of a hyper-parameter that tests try in addition to its default, from the
+    """Return the values of a hyperparameter that tests try in addition to its default, from the
     attribute ``edges`` of the reference's class, or from `EDGES`.
     """
     if name not in AGENTS or issubclass(AGENTS[name], Learner):
@@ -152,7 +152,7 @@ def edges_of(name: str, parameter: str) -> Sequence[Any]:
 
 
 def tried_options(name: str) -> list[tuple[str, Any]]:
-    """Return the hyper-parameters of an agent with each value that tests try, or with None if they
+    """Return the hyperparameters of an agent with each value that tests try, or with None if they
     try none.
     """
     keys = inspect.signature(AGENTS[name]).parameters.keys() - SIZES - OTHERS

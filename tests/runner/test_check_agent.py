@@ -208,7 +208,7 @@ def test_own_agents_pass(agent):
 
 @pytest.mark.uncompiled
 def test_a_hyperparameter_that_stays_an_integer():
-    with pytest.raises(AssertionError, match="- hyper-parameters: prior=1 stays an integer"):
+    with pytest.raises(AssertionError, match="- hyperparameters: prior=1 stays an integer"):
         clickgym.check_agent(KeepsIntegers)
 
 

@@ -46,9 +46,9 @@ class CompiledAgent(Agent):
     - ``rank_kernel(state, rng, ranking)``, which writes the list into ``ranking``;
     - ``update_kernel(state, ranking, clicks)``, which learns from the clicks;
     - ``state_type``, the named tuple of the state. Its fields declare their initial values (see
-      `clickgym.core.state`); a field without a declaration starts with the hyper-parameter of the
+      `clickgym.core.state`); a field without a declaration starts with the hyperparameter of the
       same name, or with the value that `first_values` returns for it;
-    - a constructor ``(n_items, n_positions, *, ..., seed=None)``, which checks the hyper-parameters
+    - a constructor ``(n_items, n_positions, *, ..., seed=None)``, which checks the hyperparameters
       and passes them as keyword arguments to ``super().__init__(n_items, n_positions, seed, ...)``.
 
     The compiled loop of the runner calls the same kernels, so both engines produce exactly the same
@@ -58,7 +58,7 @@ class CompiledAgent(Agent):
     Attributes:
         state: the named tuple of the state: arrays, which change in place, and constants.
         rng: the agent's own random generator.
-        hyperparameters: the hyper-parameters, in a mapping from names to values.
+        hyperparameters: the hyperparameters, in a mapping from names to values.
         ranking: ``(K,)`` the list that `rank` returned last. After `update`, the first entry is -1,
             because no list is waiting for clicks.
 
@@ -123,7 +123,7 @@ class CompiledAgent(Agent):
         return {"L": self.n_items, "K": self.n_positions}
 
     def first_values(self) -> dict[str, Any]:
-        """Return the initial values of the state's fields that are not hyper-parameters and do not
+        """Return the initial values of the state's fields that are not hyperparameters and do not
         declare an initial value.
         """
         return {}

@@ -8,7 +8,7 @@ and the first value of each array.
         mean: Annotated[Floats, "L", math.inf]  # another first value
         changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]  # a first value for each entry
         order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row
-        epsilon: float  # no declaration: the hyper-parameter of this name, or the value that
+        epsilon: float  # no declaration: the hyperparameter of this name, or the value that
             `first_values` returns
 
 Letters stand for sizes. In an agent's state, the letters are L items, K positions, d features, S

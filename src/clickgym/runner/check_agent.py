@@ -81,14 +81,14 @@ def check_agent(agent: AgentLike) -> None:
     - the same seed gives the same lists;
     - agents do not affect each other, and do not change the arrays that are passed to them;
     - the agent does not favour items because of their ids;
-    - for a `CompiledAgent`, both engines agree; saving, loading and hyper-parameters work; and no
+    - for a `CompiledAgent`, both engines agree; saving, loading and hyperparameters work; and no
       kernel uses an index out of range.
 
     The function does not check whether the agent learns.
 
     Args:
         agent: the agent, in any form that `clickgym.make_agent` accepts: a class,
-            ``"module:Class"`` or an agent's name, with hyper-parameters if you like, such as
+            ``"module:Class"`` or an agent's name, with hyperparameters if you like, such as
             ``"CascadeKLUCB:c=1.0"`` or ``(MyAgent, {"c": 1.0})``.
 
     Raises:
@@ -124,7 +124,7 @@ def check_agent(agent: AgentLike) -> None:
         "item ids": check.check_item_ids,
     }
     if is_compiled:
-        checks |= {"hyper-parameters": check.check_hyperparameters, "engines": check.check_engines}
+        checks |= {"hyperparameters": check.check_hyperparameters, "engines": check.check_engines}
     if hasattr(check.agent, "save") and hasattr(check.agent, "load"):
         checks["saving and loading"] = check.check_saving
     faults: list[str] = []

@@ -68,7 +68,7 @@ def test_an_item_may_be_shown_again_where_all_indices_are_equal():
 
 
 def test_what_would_be_lost_in_classes_keeps_every_index(classes):
-    """A subclass with its own kernel, hyper-parameters or initial values keeps an index for every
+    """A subclass with its own kernel, hyperparameters or initial values keeps an index for every
     item. Any other subclass has classes, as in 9.0, which saved such agents.
     """
 

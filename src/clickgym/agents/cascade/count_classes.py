@@ -12,7 +12,7 @@ between classes. Only individual random draws differ. With 1,000 items, a sessio
 the time, and with 10,000 items a tenth.
 
 `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB` use this module with `LARGE` items or more. A subclass
-does so, too, unless it has its own kernels or initial values, or a hyper-parameter that is not in
+does so, too, unless it has its own kernels or initial values, or a hyperparameter that is not in
 `READ`.
 """
 
@@ -34,7 +34,7 @@ LARGE = 1000
 each item.
 """
 READ = {"feedback", "c", "position_order"}
-"""The hyper-parameters that the kernels in this module read."""
+"""The hyperparameters that the kernels in this module read."""
 
 
 class ClassState(NamedTuple):
@@ -170,7 +170,7 @@ def rank_by_classes(
 class IndexAgent(CompiledAgent):
     """Base class of agents that compute an index for each class of items with equal counts if they
     have `LARGE` items or more. A subclass with its own kernels, its own initial values or other
-    hyper-parameters computes an index for each item.
+    hyperparameters computes an index for each item.
     """
 
     large_kernel: ClassVar[Callable[..., None]]

@@ -73,7 +73,7 @@ NUMBERS: Mapping[str, Callable[[str, Any], object]] = {
         partial(check_number, least=0),
     ),
 }
-"""The hyper-parameters that are numbers in all algorithms, each with its check. The libraries would
+"""The hyperparameters that are numbers in all algorithms, each with its check. The libraries would
 notice a wrong value only when they make the model, or at the first update.
 """
 
@@ -86,7 +86,7 @@ class Learner(BaseAgent):
     An `Agent` returns one list at a time, but a learner itself steps ``n_envs`` parallel streams.
     In an environment of another package, ``gym.make`` makes an environment for each stream. A
     subclass has the same name as a class of the library, and defines a kind of actions and default
-    hyper-parameters. It passes other hyper-parameters unchanged to the library's class. These rules
+    hyperparameters. It passes other hyperparameters unchanged to the library's class. These rules
     hold for all subclasses:
 
     1. The discount is 0, because sessions are independent of one another: a list affects only the
@@ -119,7 +119,7 @@ class Learner(BaseAgent):
         n_items: the number of items, L.
         n_positions: the number of positions in a list, K.
         seed: the seed of the network's weights, the actions and the order of items.
-        **hyperparameters: hyper-parameters of the library's class; ``n_envs``, the number of
+        **hyperparameters: hyperparameters of the library's class; ``n_envs``, the number of
             parallel streams; and ``net_arch``, the sizes of the hidden layers.
 
     Attributes:
@@ -128,9 +128,9 @@ class Learner(BaseAgent):
 
     Raises:
         ImportError: the library is not installed.
-        TypeError: the library's class does not have one of the hyper-parameters, or ``n_items`` is
+        TypeError: the library's class does not have one of the hyperparameters, or ``n_items`` is
             not a number of items.
-        ValueError: ``n_items``, ``n_positions``, ``n_envs`` or a hyper-parameter in `NUMBERS` is
+        ValueError: ``n_items``, ``n_positions``, ``n_envs`` or a hyperparameter in `NUMBERS` is
             invalid.
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
@@ -154,9 +154,9 @@ class Learner(BaseAgent):
     actions: str = "rankings"
     """The kind of the learner's actions, as in `clickgym.agents.vec_env`."""
     defaults: ClassVar[Mapping[str, Any]] = {"n_envs": 8}
-    """The default hyper-parameters."""
+    """The default hyperparameters."""
     with_features: ClassVar[Mapping[str, Any]] = {}
-    """The default hyper-parameters that replace those in `defaults` if candidates have features."""
+    """The default hyperparameters that replace those in `defaults` if candidates have features."""
 
     def __init__(
         self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any
@@ -228,7 +228,7 @@ class Learner(BaseAgent):
         )
         for name in [] if takes_any else sorted(names - parameters.keys()):
             hyperparameter_names = dict.fromkeys([*self.defaults, "net_arch", *parameters])
-            raise TypeError(unknown_message("hyper-parameter", name, hyperparameter_names))
+            raise TypeError(unknown_message("hyperparameter", name, hyperparameter_names))
 
     @property
     def draws_lists(self) -> bool:
@@ -351,7 +351,7 @@ def adopt(algorithm: type) -> type[Learner]:
     """Return an agent class for an algorithm of stable-baselines3 or of a library built on it, such
     as sb3-contrib or SBX, or for your own subclass of such an algorithm.
 
-    The class has the hyper-parameters of the algorithm's constructor, with their defaults, and
+    The class has the hyperparameters of the algorithm's constructor, with their defaults, and
     ``n_envs``. Two defaults are different: the discount follows the rules of `Learner`, and the
     device is the CPU.
 

@@ -25,7 +25,7 @@ from .labels import Arguments, Spec, split
 AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]
 """What you can pass as an agent: a spec, a class, a function, or these with arguments."""
 ResolvedAgent = tuple[Callable[..., BaseAgent], Arguments]
-"""A resolved agent: the class or function that creates the agent, and its hyper-parameters."""
+"""A resolved agent: the class or function that creates the agent, and its hyperparameters."""
 
 
 BY_NAME: dict[str, Callable[..., BaseAgent]] = {**AGENTS, "FrozenPolicy": FrozenPolicy}
@@ -41,7 +41,7 @@ NAMING_HINT = (
 )
 """The end of the message about an unknown agent: how to name agents outside clickgym."""
 SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
-"""The arguments of an agent's constructor that clickgym sets; all others are hyper-parameters."""
+"""The arguments of an agent's constructor that clickgym sets; all others are hyperparameters."""
 
 
 def resolve_agent(agent: AgentLike) -> ResolvedAgent:
@@ -55,7 +55,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
             unchanged.
 
     Returns:
-        The class or function, and the hyper-parameters that were passed.
+        The class or function, and the hyperparameters that were passed.
 
     Raises:
         ValueError, TypeError: the agent is unknown, or no agent can be created from ``agent``.
@@ -143,7 +143,7 @@ def make_agent(
             anything else that `make_env` accepts.
         horizon: T, the number of sessions, which is passed to agents that take a horizon.
         seed: the seed of the agent's own random generator; by default, a random seed.
-        **hyperparameters: hyper-parameters of the agent; they take precedence over the arguments
+        **hyperparameters: hyperparameters of the agent; they take precedence over the arguments
             in ``agent``.
 
     Returns:
@@ -154,7 +154,7 @@ def make_agent(
         ValueError: the agent is unknown; the agent requires a horizon, or knowledge that the
             environment does not have; or your function returned an agent that has already been used
             in a run.
-        TypeError: the agent has no hyper-parameter with one of the names that you passed.
+        TypeError: the agent has no hyperparameter with one of the names that you passed.
 
     Example:
         >>> import clickgym
@@ -183,7 +183,7 @@ def make_resolved_agent(
             raise TypeError(f"{name}: leave out {key}, which clickgym sets")
         if not accepts(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
-            raise TypeError(f"{name}: " + unknown_message("hyper-parameter", key, names))
+            raise TypeError(f"{name}: " + unknown_message("hyperparameter", key, names))
     filled_in = copy.deepcopy(_filled_in(maker, arguments, env, horizon))
     with naming_errors(f"agent {name}", AgentError):
         result: Any = maker(**filled_in, **arguments, seed=seed)
@@ -205,7 +205,7 @@ def _filled_in(
 
     Args:
         maker: the class or function that creates the agent.
-        arguments: the hyper-parameters that the user passed, which must not be filled in.
+        arguments: the hyperparameters that the user passed, which must not be filled in.
         env: the environment from which sizes and knowledge are taken.
         horizon: T, the number of sessions; None if it is unknown.
     """
