@@ -288,14 +288,15 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
 
 @pytest.mark.usefixtures("returned", "undrawn")
 @pytest.mark.uncompiled
-def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
+def test_papers_to_cite(folder, tmp_path, monkeypatch, printed, capsys):
     """Lists the papers of all agents and environments, each once. A subclass has the papers of its
-    base class.
+    base class. A warning names the user's agents without papers.
     """
-    text = "import clickgym\nclass Mine(clickgym.agents.TopRank): ...\n"
+    text = "from clickgym.agents import TopRank\nclass Mine(TopRank): ...\n"
+    text += "class New(Mine): bibtex_keys = ()\n"
     (tmp_path / "module_with_mine.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    agents = ["module_with_mine:Mine", "LinearTS"]
+    agents = ["module_with_mine:Mine", "LinearTS", "new=module_with_mine:New", "Random"]
     clickgym.sweep(["ContextualPBMRank-v0"], agents, 20, 1, n_jobs=1, out=tmp_path / "out")
     users = ["pbmbandits", "predictingclicks"]
     for where, keys in (
@@ -305,6 +306,8 @@ def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
         text = printed(["report", str(where), "--bib"])
         assert sorted(re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)) == keys
         assert text.count("{") == text.count("}")
+    assert main(["report", str(tmp_path / "out"), "--bib"]) == 0
+    assert "entry for new\n" in capsys.readouterr().err
 
 
 @pytest.mark.uncompiled

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ...agents import AGENTS
 from ...core.errors import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
@@ -25,6 +27,9 @@ def to_bibtex(results: Results) -> str:
     """Return BibTeX entries for the agents, environments and real queries in some results.
 
     A comment above each entry names the agents, environments or instances that the entry is for.
+
+    Warns:
+        UserWarning: agents that did not come with clickgym have no entry.
     """
     users: dict[str, list[str]] = {}
     columns: tuple[LabelColumn, ...] = "agent", "env"
@@ -33,6 +38,14 @@ def to_bibtex(results: Results) -> str:
             with suppress(Exception):  # a user's module may be missing
                 for entry in _entries(column, results.spec(column, label)):
                     users.setdefault(entry, []).append(label)
+    own = [
+        label
+        for label in results.names("agent")
+        if results.spec("agent", label).partition(":")[0] not in AGENTS
+        and not any(label in labels for labels in users.values())
+    ]
+    if own:
+        warnings.warn(f"there is no BibTeX entry for {', '.join(own)}", stacklevel=2)
     instances = {name: results.spec("instance", name) for name in results.names("instance")}
     if real := [name for name, spec in instances.items() if _is_shipped(spec)]:
         users[bibliography()[REAL_QUERIES]] = real
