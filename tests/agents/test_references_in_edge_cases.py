@@ -43,13 +43,13 @@ def test_worlds(name, world):
 
 
 @cache
-def lists_by_default(name):
-    return lists_of(make(name, USERS))
+def lists_by_default(name, seed):
+    return lists_of(make(name, USERS, seed=seed), seed=seed)
 
 
-def lists_of(agent, users=USERS, n_sessions=200):
+def lists_of(agent, users=USERS, n_sessions=200, seed=0):
     n_features = getattr(agent, "n_features", 0)
-    return follow(agent, reference_of(agent), users, n_sessions, n_features=n_features)
+    return follow(agent, reference_of(agent), users, n_sessions, seed, n_features=n_features)
 
 
 @pytest.mark.parametrize(("name", "key", "value"), EDGES)
@@ -57,5 +57,12 @@ def test_hyperparameters(name, key, value):
     """The lists are those of the reference, and no longer those of the default."""
     if name in registries.NETWORK_AGENTS:
         pytest.importorskip("torch")
-    assert value is not None, f"no test tries {key}: add values to `edges` of {name}'s reference"
-    assert lists_of(make(name, USERS, **{key: value})) != lists_by_default(name)
+    assert value is not None, (
+        f"no test tries {key} of {name}: add values to `edges` of the class of its reference, or, "
+        "if tests/reference_agents/registry.py only names a function, to EDGES in that file"
+    )
+    assert any(
+        lists_of(make(name, USERS, seed=seed, **{key: value}), seed=seed)
+        != lists_by_default(name, seed)
+        for seed in range(5)
+    ), f"{name} shows the same lists with {key}={value}: add a value that changes them to `edges`"

@@ -27,7 +27,7 @@ class PBMHBReference(Reference):
     the agent's draws from its state (``theta`` and ``kappa``).
     """
 
-    edges = {"c": (2.0,), "n_sweeps": (3,), "fix_first": (False,)}
+    edges = {"c": (0.3,), "n_sweeps": (3,), "fix_first": (False,)}
 
     def __init__(
         self,

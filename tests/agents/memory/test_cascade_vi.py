@@ -62,10 +62,8 @@ def test_the_planner_hopes_what_its_docstring_says(bonus):
             "CascadeMDP"
         )
     )
-    users = env.model
-    agent = CascadeVI(
-        6, 2, n_states=3, mean_sessions=8, click_rewards=users.click_rewards, bonus=bonus, seed=0
-    )
+    rewards = np.arange(18).reshape(3, 6) / 17
+    agent = CascadeVI(6, 2, n_states=3, mean_sessions=8, click_rewards=rewards, bonus=bonus, seed=0)
     seen, (observation, _) = [], env.reset(seed=0)
     for _ in range(3000):
         ranking = agent.rank(observation)
@@ -83,5 +81,5 @@ def test_the_planner_hopes_what_its_docstring_says(bonus):
     agent.rank(observation)
     if seen[-1][3] == "later":
         seen[-1][3] = int(observation["state"])
-    expected = plan_slowly(seen, 3001, 8, users.click_rewards, bonus, 2)
+    expected = plan_slowly(seen, 3001, 8, rewards, bonus, 2)
     np.testing.assert_allclose(agent.state.values, expected, atol=1e-4 * 8 * 8)

@@ -4,6 +4,8 @@ digits.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -123,6 +125,19 @@ def test_the_oldest_sessions_are_forgotten():
         for agent, own in zip(agents, clicks, strict=True):
             agent.update(observation, range(K), own if t < 64 else clicks[0])
     assert agents[0].factors.tolist() == agents[1].factors.tolist() != untrained.tolist()
+
+
+def test_a_step_draws_a_batch_from_the_stored_sessions():
+    """The first step comes after 16 sessions, and later steps every fourth session, from the last
+    64 sessions.
+    """
+    agent = NeuralGreedy(L, K, n_features=2, seed=0, **SMALL)
+    for t, (observation, _, _) in enumerate(sessions(100), 1):
+        expected = copy.deepcopy(agent.rng)
+        agent.update(observation, range(K), [1, 0, 0])
+        if t >= 16 and t % 4 == 0:
+            expected.integers(min(t, 64), size=16)
+        assert agent.rng.bit_generator.state == expected.bit_generator.state
 
 
 def test_interface():
