@@ -2,7 +2,7 @@
 
 python examples/your_own_training_loop.py
 
-docs/rl.md#your-own-training-loop gives the rules for such loops; cleanrl_style_ppo.py is a longer
+docs/own_rl_loop.md gives the rules for such loops; cleanrl_style_ppo.py is a longer
 example that uses torch.
 """
 

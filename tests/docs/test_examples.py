@@ -179,7 +179,8 @@ def test_program_of_the_page_on_rl_learns(capsys):
     """Rule: the mean return of ten episodes is above 85 % of the best. Null: the policy has learned
     nothing, and earns as much as random lists, 61 % of the best, within 3 % (six standard errors).
     """
-    code = "".join(code for code in code_of("rl") if not re.match(r"# \w+\.py\n", code))
+    codes = [*code_of("rl"), *code_of("own_rl_loop")]
+    code = "".join(code for code in codes if not re.match(r"# \w+\.py\n", code))
     pytest.importorskip("optuna")
     code = re.sub("8_192|4_?096", "512", smaller(code))
     exec(code.replace("eval_freq=32", "eval_freq=8"), {})
@@ -192,7 +193,7 @@ def test_search_of_the_page_on_rl_learns():
     """Rule: in 20,000 sessions, the search loses less than 80 % of the 6,413 clicks that random
     lists lose, as a mean of ten trainings. It lost 68 %.
     """
-    (code,) = (code for code in code_of("rl") if code.startswith("# cross_entropy.py\n"))
+    (code,) = (code for code in code_of("own_rl_loop") if code.startswith("# cross_entropy.py\n"))
     exec(code, defined := {})
     lost = [defined["train"](seed, 20_000).regret[-1] for seed in range(10)]
     assert np.mean(lost) < 0.8 * 6413
@@ -233,6 +234,7 @@ ELSEWHERE = {
     "idea_to_table": "tests/docs/test_tutorials.py",
     "first_log": "tests/docs/test_first_log.py",
     "rl": "above",
+    "own_rl_loop": "above",
 }
 """Pages whose code other tests run."""
 EXACT = ("agents", "own_agent", "contextual", "environments", "logs")
