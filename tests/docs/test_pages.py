@@ -69,7 +69,8 @@ def test_readme_lists_every_agent():
         MADE_FOR[family]: [(agent.__name__, "†" if agent.requires else "") for agent in agents]
         for family, agents in FAMILIES.items()
     }
-    assert [*named.items()] == [*expected.items()]
+    missing = [row for row in expected.items() if row not in named.items()]
+    assert [*named.items()] == [*expected.items()], f"README.md, Algorithms: {missing}"
     for names, author, year in re.findall(r"([\w†, ]+) \((?:after )?(\w+) (\d+)\b", listed):
         for name in re.findall(r"\w+", names):
             assert re.match(rf"(after )?{author} .*{year}", AGENTS[name].paper), name
@@ -81,7 +82,7 @@ def test_readme_lists_every_environment():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| \[`(\w+-v0)`\]", text.partition("## Environments")[2], re.MULTILINE)
     ids = [env_id for env_id, environment in ENVIRONMENTS.items() if not environment.form]
-    assert sorted(listed) == sorted(ids)
+    assert sorted(listed) == sorted(ids), f"README.md, Environments: {set(ids) ^ set(listed)}"
     with_forms = [env_id for env_id in listed if f"NonStationary{env_id}" in ENVIRONMENTS]
     assert listed[: len(with_forms)] == with_forms
 
