@@ -45,7 +45,7 @@ WRONG = [
     (5, 7, "drift, price_of_detection = solution_7, 0.61"),  # of the window to detection
     (6, 1, "earned = 0.84"),
     (6, 3, "refused = proposed"),
-    (6, 4, "longer, ratio = solution_4, 0.95"),
+    (6, 4, "longer = solution_4()\nassert check_4.accepts((longer, 1.02))\nratio = 0.95"),
     (7, 2, "orders = np.argsort(-(two_users @ three_items.T))"),
     (7, 2, "orders = np.argsort(-(two_users @ weights.T @ three_items.T))"),
     (7, 3, "late_plain, late_outer = 0.287, 0.052"),  # of all sessions
