@@ -92,6 +92,7 @@ def pages() -> dict[Path, str]:
         "stateful_users": {
             "regret": _table(*rl_page.stateful_table()),
             "journeys": _table(*rl_page.journeys_table()),
+            "real query": _table(*rl_page.real_query_table()),
         },
         "rl_results": {name: _table(*rows) for name, rows in rl_page.tables().items()},
     }

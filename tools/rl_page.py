@@ -8,7 +8,7 @@ comes from the learners' classes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from when_rl_pays import (  # noqa: E402
     BANDITS,
     FAMILIES,
     LEARNERS,
+    REAL_QUERY,
     SINGLE,
     interval,
     on_ten_journeys,
@@ -201,14 +202,20 @@ def stateful_regrets() -> dict[str, dict[str, NDArray[np.float64]]]:
     return regrets
 
 
-def stateful_table() -> Rows:
+def stateful_table(instances: Sequence[str] = FAMILIES) -> Rows:
     """Return the table of mean regret with stateful users, with 95 % intervals."""
     regrets = stateful_regrets()
-    rows = [["agent", *(f"`{family}`" for family in FAMILIES)]]
+    rows = [["agent", *(f"`{instance}`" for instance in instances)]]
     for agent in (*BANDITS, *LEARNERS, SINGLE):
-        found = [regrets[family].get(agent) for family in FAMILIES]
-        rows.append([_code(agent), *("–" if it is None else interval(it) for it in found)])
+        found = [regrets[instance].get(agent) for instance in instances]
+        if any(it is not None for it in found):
+            rows.append([_code(agent), *("–" if it is None else interval(it) for it in found)])
     return rows
+
+
+def real_query_table() -> Rows:
+    """Return the table of mean regret with the items of a real query, with 95 % intervals."""
+    return stateful_table(REAL_QUERY)
 
 
 def journey_regrets() -> dict[str, NDArray[np.float64]]:

@@ -8,7 +8,7 @@ the same information through their discount factor, and bandits are not told. Al
 `CascadeKLUCB` see the state of the user. `BanditByState` runs a separate `CascadeKLUCB` for each
 state, and `A2C:gamma=0` does not plan. The settings of *PPO, tuned* were found by hand on other
 instances. The regret of the *best single list* for all states is computed, not simulated. Generic
-RL algorithms play only a tenth of the sessions.
+RL algorithms play only a tenth of the sessions; on the real query, all agents do.
 
 The users *clickbait* and *journey* were designed so that planning pays. One constant of *journey*
 was chosen after runs of PPO on its default instance, so PPO's results there are slightly
@@ -38,6 +38,8 @@ RUNS = (5, 5, 5, 10)
 """The number of runs on the default instance of each family."""
 TEN_JOURNEYS = tuple(f"journey:seed={seed}" for seed in range(10))
 """Instances that each agent plays once."""
+REAL_QUERY = ("clickbait:query=yandex-9982", "journey:query=yandex-9982")
+"""Users of two families with the items of a real query."""
 BANDIT, BY_STATE, PLANNER, MYOPIC = "CascadeKLUCB", "BanditByState", "CascadeVI", "A2C:gamma=0"
 SINGLE, TUNED = "best single list", "PPO, tuned"
 DRAWN = (BANDIT, BY_STATE, PLANNER, "SlateQ", "PPO", TUNED)
@@ -75,11 +77,16 @@ LEARNERS = {
     "MaskablePPO": "sb3_contrib:MaskablePPO:n_envs=64,n_steps=20,batch_size=320,n_epochs=4,"
     "learning_rate=0.001,ent_coef=0.0,net_arch=[64,64]",
 }
+ON_REAL_QUERY = {
+    "bandits": (BANDITS, 20),
+    "learners": ({name: LEARNERS[name] for name in ("PPO", TUNED, "A2C")}, 5),
+}
+"""The agents that play the real query, and their number of runs."""
 
 
 def play(options):
-    """Play each family, and ten instances of the last family. Generic RL plays a tenth of the
-    sessions. Then compute the regret of the best single lists.
+    """Play each family, ten instances of the last family, and the real query. In each family,
+    generic RL plays a tenth of the sessions. Then compute the regret of the best single lists.
     """
     kinds = {"bandits": (BANDITS, 10**6), "learners": (LEARNERS, 10**5)}
     parts = {}
@@ -92,7 +99,11 @@ def play(options):
     agents, part = BANDITS | LEARNERS, "ten journeys"
     table = study.played(options, part, [ENV], agents, horizon, 1, TEN_JOURNEYS)
     parts[part] = study.compact(table, ends=(1.0,)).drop_nulls("instance")
-    parts[SINGLE] = single_lists([*FAMILIES, *TEN_JOURNEYS], horizon)
+    for kind, (agents, runs) in ON_REAL_QUERY.items():
+        part = f"real query, {kind}"
+        table = study.played(options, part, [ENV], agents, horizon, runs, REAL_QUERY)
+        parts[part] = study.compact(table, ends=(1.0,)).drop_nulls("instance")
+    parts[SINGLE] = single_lists([*FAMILIES, *TEN_JOURNEYS, *REAL_QUERY], horizon)
     return parts
 
 
@@ -157,7 +168,7 @@ def interval(values):
 def table(results):
     """Return the table of regret after several numbers of sessions."""
     rows = [["users", "agent", *(f"after {n:,}" for n in PLACES), "best after"]]
-    for family in FAMILIES:
+    for family in (*FAMILIES, *REAL_QUERY):
         values = after(results, family)
         best = {}
         for n in PLACES:
