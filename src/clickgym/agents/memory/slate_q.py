@@ -157,11 +157,13 @@ class SlateQ(StateAgent):
            The paper observes rewards; agents of clickgym that are compiled do not, so this agent
            looks the reward up after the click. It does not learn from a user's last session, and
            discounts by the probability of another session instead.
-        5. ⚠ No click has a value in each state, which is learned like the other values. In RecSim's
-           version of the agent, sessions without a click are worth 0 and teach nothing.
+        5. No click has a value in each state, which is learned like the other values. So it is in
+           the paper's formulas, where a user who selects nothing selects the *null item*. In the
+           authors' code in RecSim, sessions without a click are worth 0 and teach nothing.
         6. ⚠ We chose how the agent explores. As in RecSim, it shows random lists, but their share
            falls as c / (c + t), not to a constant. We chose c on other instances than those in our
-           tables.
+           tables, but of the same families: the seeds 11 to 14 of all families but ``journey``, and
+           a real query. docs/stateful_users.md compares five values.
         7. ⚠ The paper also describes a version with SARSA, which learns the value of the lists that
            are shown; this agent uses Q-learning only. The learning rate is that of Jin et al.
         8. ⚠ Every list has exactly K items. The agent assumes that users leave with a fixed

@@ -95,8 +95,8 @@ class Learner(BaseAgent):
        reward at its end. If users are stateful, an episode is one user, the learner observes the
        user's state, and the discount γ is the probability that another session of the user follows.
        The episode itself also continues with this probability, so the future is discounted twice,
-       by γ² per session: learning is faster than with a discount of 1 (``PPO:gamma=1.0``), but the
-       policy looks only half as far ahead (docs/stateful_users.md).
+       by γ² per session, and the policy looks only half as far ahead as the regret. With a discount
+       of 1 (``PPO:gamma=1.0``), PPO lost more in our runs (docs/stateful_users.md).
     2. Regret is measured online, over all training sessions: first the first session of each
        stream, then the second session of each stream, and so on. There is no evaluation phase, so
        regret includes the cost of exploration.
