@@ -15,7 +15,7 @@ from clickgym.agents.common import kl_ucb_kernels
 from clickgym.agents.common.kl_bounds import kl_upper
 from clickgym.agents.common.kl_ucb_kernels import solve_index
 from clickgym.agents.common.ranking import sort_by_index
-from clickgym.agents.position_based import grab, thompson_sampling
+from clickgym.agents.position_based import grab, pbm_ts
 from clickgym.agents.position_based.assignment import ROUNDING, margin
 from clickgym.agents.position_based.attraction_posterior import draw_posterior
 from clickgym.agents.several_click_models import uni_rank
@@ -70,5 +70,5 @@ PLAIN: dict[str, tuple[str, Any, str, Any]] = {
     "margin of the leader": ("GRAB", grab, "is_only_leader", has_margin),
     "indices until a click": ("GRAB", grab, "index", solved_index),
     "relation of the items": ("UniRank", uni_rank, "may_have_changed", compute_relation),
-    "hat of each item": ("PBMTS", thompson_sampling, "draw_posterior", draw_with_new_hat),
+    "hat of each item": ("PBMTS", pbm_ts, "draw_posterior", draw_with_new_hat),
 }

@@ -10,17 +10,25 @@ from .cascade.kl_ucb import DCMKLUCB, CascadeKLUCB
 from .cascade.thompson_sampling import CascadeTS
 from .cascade.ucb1 import CascadeUCB1
 from .cascade.ucb_v import CascadeUCBV
+from .contextual.c2ucb import C2UCB
+from .contextual.cm_lin_ucb import CMLinUCB
 from .contextual.dbgd import DBGD
-from .contextual.linear import C2UCB, CMLinUCB, DCMLinUCB, LinearTS, PBMLinUCB, UBMLinUCB
+from .contextual.dcm_lin_ucb import DCMLinUCB
+from .contextual.linear_ts import LinearTS
+from .contextual.pbm_lin_ucb import PBMLinUCB
 from .contextual.pdgd import PDGD
+from .contextual.ubm_lin_ucb import UBMLinUCB
 from .memory.cascade_vi import CascadeVI
 from .memory.slate_q import SlateQ
-from .nonstationary.forgetting import CascadeDUCB, CascadeSWUCB
+from .nonstationary.discounted_ucb import CascadeDUCB
 from .nonstationary.restarts import GLRCascadeKLUCB
-from .position_based.confidence_bounds import PBMPIE, PBMUCB
+from .nonstationary.sliding_window_ucb import CascadeSWUCB
+from .position_based.bc_mpts import BCMPTS
 from .position_based.grab import GRAB
+from .position_based.pbm_pie import PBMPIE
+from .position_based.pbm_ts import PBMTS
+from .position_based.pbm_ucb import PBMUCB
 from .position_based.pbmhb import PBMHB
-from .position_based.thompson_sampling import BCMPTS, PBMTS
 from .rl.learner import Learner
 from .rl.named_learners import A2C, DQN, PPO, SAC
 from .rl.neural_greedy import NeuralGreedy

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 import clickgym
 from clickgym import envs
-from clickgym.agents.position_based.confidence_bounds import PBMPIE
+from clickgym.agents import PBMPIE
 from tests.reference_agents.models import MODELS
 
 pytestmark = pytest.mark.uncompiled
