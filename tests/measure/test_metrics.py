@@ -20,6 +20,7 @@ from clickgym.measure.metrics import METRICS, Metric
 from tests.helpers.engines import Recorder
 from tests.helpers.judged import ndcg, with_test
 from tests.reference_agents.models import MODELS, make
+from tests.runner.test_run_errors import PBM, GivingUp
 
 pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 
@@ -313,14 +314,18 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
 
 
 clicks = later = Metric("clicks", lambda context, ranking, clicks, expected: clicks.sum() * 1.0)
+nothing = Metric("nan", lambda context, ranking, clicks, expected: np.nan)
 faulty = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / (len(clicks) - 5))
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_an_error_of_a_metric_names_the_metric(engine):
-    names = [f"{__name__}:{name}" for name in ("clicks", "faulty", "later")]
+    """A metric that returned nan is not blamed for the error of an agent."""
+    names = [f"{__name__}:{name}" for name in ("clicks", "faulty", "later", "nothing")]
     with pytest.raises(envs.SessionError, match=r"^the metric [^ ]*:faulty: ZeroDivisionError"):
         clickgym.run("Random", "PBMRank-v0", 9, metrics=names, engine=engine)
+    with pytest.raises(clickgym.AgentError, match=r"^GivingUp in ClickEnv"):
+        clickgym.run(GivingUp(4, 2), envs.ClickEnv(PBM), 999, engine=engine, metrics=names[3:])
 
 
 def test_a_report_imports_no_metric(write, tmp_path, monkeypatch):

@@ -237,6 +237,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         wrapper changed the reward, or if a wrapper put its own regret into ``info``.
         """
         *_, own_regret = self._last or (None,)
+        # `is not` and not `!=`: if a wrapper's own regret happens to be the same number, it still
+        # belongs to the wrapper's reward
         return self.reward_is_own(reward) or info.get("regret") is not own_regret
 
     def knowledge(self, source: str) -> Any:

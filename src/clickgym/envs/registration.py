@@ -176,7 +176,9 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     )
 
 
+# Each click model entered CLICK_MODELS when its module was imported, and imports are sorted by file
+# name; from here on, the models have the order of USERS, in which tables list them.
 for _id, _users in USERS.items():
-    if _users.short:  # the order of the table, which is not that of the imports
+    if _users.short:
         CLICK_MODELS[_users.short] = CLICK_MODELS.pop(_users.short)
     register_click_model(_id, _users)

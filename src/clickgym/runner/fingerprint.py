@@ -170,22 +170,26 @@ def _add_code(fingerprint: Fingerprint, pending: list[Any]) -> None:
         if id(obj) in seen:
             continue
         seen.add(id(obj))
-        scope, has_file = vars(module), True
+        name, scope, content = obj.__name__, vars(module), _source_of(obj)
+        code = _without_comments((content or b"").decode(errors="replace"))
         if is_script:
-            source = ""
-            with suppress(OSError, TypeError):  # code in a notebook has no file
-                source = inspect.getsource(obj)
-            has_file = bool(source)
-            name, content, code = obj.__qualname__, source.encode(), _without_comments(source)
-            words = {*re.findall(r"\w+", code)}
+            name, words = obj.__qualname__, {*re.findall(r"\w+", code)}
             scope = {word: value for word, value in scope.items() if word in words}
-        else:
-            name, content = module.__name__, Path(str(module.__file__)).read_bytes()
-            code = _without_comments(content.decode(errors="replace"))
-        fingerprint.files[name] = _digest(content) if has_file else None
-        fingerprint.digests[name] = _digest(code.encode()) if has_file else None
+        fingerprint.files[name] = None if content is None else _digest(content)
+        fingerprint.digests[name] = None if content is None else _digest(code.encode())
         fingerprint.values.update(_plain_values(module, scope))
         pending += scope.values()
+
+
+def _source_of(obj: Any) -> bytes | None:
+    """Return the source code of a module, or of a class or function of the script; None for code in
+    a notebook, which has no file.
+    """
+    if inspect.ismodule(obj):
+        return Path(str(obj.__file__)).read_bytes()
+    with suppress(OSError, TypeError):
+        return inspect.getsource(obj).encode()
+    return None
 
 
 def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

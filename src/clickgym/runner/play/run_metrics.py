@@ -31,6 +31,10 @@ from ..run_errors import agent_error
 
 COLUMNS = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}
 """The columns of results and of summaries. No metric may have the name of one of them."""
+FAILED = float(np.finfo(float).min)
+"""The total of a metric while its kernel runs, and from then on if the kernel fails. No sum is this
+number, but it may be nan or infinite.
+"""
 
 
 @cache
@@ -49,7 +53,7 @@ def add_metric(
     @kernel
     def measure(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
         total = totals[column]
-        totals[column] = np.nan  # stays nan if the metric fails, which tells `Metrics.error`
+        totals[column] = FAILED
         totals[column] = total + value(contexts[0], ranking, clicks, expectation)
         measure_rest(contexts[1:], ranking, clicks, expectation, totals)
 
@@ -148,7 +152,7 @@ class Metrics:
         """
         for name, total in zip(self.summed, totals[N_TOTALS:], strict=True):
             spec = self.specs[self.names.index(name)]
-            if np.isnan(total) and is_own(spec):  # no other metric fails
+            if total == FAILED and is_own(spec):  # no other metric fails
                 return SessionError(f"the metric {spec}: {cause(error)}")
         return None
 
