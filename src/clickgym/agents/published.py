@@ -21,7 +21,7 @@ from .contextual.ubm_lin_ucb import UBMLinUCB
 from .memory.cascade_vi import CascadeVI
 from .memory.slate_q import SlateQ
 from .nonstationary.discounted_ucb import CascadeDUCB
-from .nonstationary.restarts import GLRCascadeKLUCB
+from .nonstationary.glr_kl_ucb import GLRCascadeKLUCB
 from .nonstationary.sliding_window_ucb import CascadeSWUCB
 from .position_based.bc_mpts import BCMPTS
 from .position_based.grab import GRAB

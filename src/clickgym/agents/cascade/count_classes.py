@@ -11,9 +11,10 @@ items with the largest indices, in decreasing order, with ties broken uniformly 
 between classes. Only individual random draws differ. With 1,000 items, a session takes a sixth of
 the time, and with 10,000 items a tenth.
 
-`CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB` use this module with `LARGE` items or more. A subclass
-does so, too, unless it has its own kernels or initial values, or a hyperparameter that is not in
-`READ`.
+Three agents use this module: with `LARGE` items or more, `IndexAgent` gives `CascadeUCB1`,
+`CascadeKLUCB` and `DCMKLUCB` the kernels `rank_by_classes` and `update_classes` in place of their
+own. A subclass of these agents does the same, unless it has its own kernels or initial values, or a
+hyperparameter that is not in `READ`.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ class IndexAgent(CompiledAgent):
     """The agent's `rank_by_classes`."""
 
     def _has_classes(self) -> bool:
-        published = next(kind for kind in type(self).__mro__ if IndexAgent in kind.__bases__)
+        published = next(kind for kind in type(self).__mro__ if "large_kernel" in vars(kind))
         names = "state_type", "rank_kernel", "update_kernel", "first_values"
         is_published = all(getattr(type(self), name) is getattr(published, name) for name in names)
         return self.n_items >= LARGE and is_published and self.hyperparameters.keys() <= READ

@@ -1,9 +1,12 @@
 """What GRAB remembers from earlier sessions to save time: that no other list is as good as its
 leader, and the indices.
 
-Both could be computed from the counts in every session, by `margin` and `kl_upper`. With ten items,
-a session would then take three times as long. `is_only_leader` tells exactly what `margin` tells,
-and `index` returns ``kl_upper(mean, level / n)`` with an error of about 1e-11.
+Only `GRAB` uses this module: its kernel `rank` asks `is_only_leader` and `index`, and its kernel
+`update` calls `note_change`. Both answers could be computed from the counts in every session, by
+`margin` and `kl_upper`. With ten items, a session would take five times as long without the stored
+indices, and 1.4 times as long without the stored margin (``speed/measure.py``). `is_only_leader`
+tells exactly what `margin` tells, and `index` returns ``kl_upper(mean, level / n)`` with an error
+of about 1e-11.
 
 Fields of the state:
 
