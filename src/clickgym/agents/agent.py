@@ -144,14 +144,20 @@ class Agent(BaseAgent, ABC):
         array([0, 1])
     """
 
+    def _obstacle_in(self, env: EnvTraits) -> str:
+        """Return why the compiled engine cannot run the agent in an environment; an empty text if
+        it can.
+        """
+        return f"{type(self).__name__} is a plain Python agent without compiled kernels"
+
     def engine_in(self, env: EnvTraits, engine: str) -> str:
-        if engine == "compiled":
-            reason = f"{type(self).__name__} is a plain Python agent without compiled kernels"
+        obstacle = self._obstacle_in(env)
+        if engine == "compiled" and obstacle:
             raise ValueError(
-                f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {reason}; "
+                f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {obstacle}; "
                 "leave engine out"
             )
-        return "python"
+        return "python" if engine == "python" or obstacle else "compiled"
 
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:

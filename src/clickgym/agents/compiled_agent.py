@@ -154,16 +154,10 @@ class CompiledAgent(Agent):
 
     # -------------------------------------------------------------------- what the runner must know
 
-    def engine_in(self, env: EnvTraits, engine: str) -> str:
-        obstacle = env.obstacle
+    def _obstacle_in(self, env: EnvTraits) -> str:
         if not self.kernels_suffice:
-            obstacle = f"{type(self).__name__} overrides a method in plain Python"
-        if engine == "compiled" and obstacle:
-            raise ValueError(
-                f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {obstacle}; "
-                "leave engine out"
-            )
-        return "python" if engine == "python" or obstacle else "compiled"
+            return f"{type(self).__name__} overrides a method in plain Python"
+        return env.obstacle
 
     # --------------------------------------------------------------------------------- the sessions
 

@@ -106,8 +106,8 @@ class Results:
             self.rows, self.configs = _join(parts)
         if self.rows.is_empty():
             raise ValueError(
-                f"{', '.join(map(str, parts))} has no finished run yet; to continue, run the same "
-                "clickgym run or sweep again"
+                f"no run is finished yet in {', '.join(map(str, parts))}; to continue, run the "
+                "same clickgym run or sweep again"
             )
 
     @classmethod
@@ -488,7 +488,8 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
 
 def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]:
     """Combine single runs, other results and folders. Return their rows, with the columns of
-    `Results.rows`, and the configurations of their sweeps.
+    `Results.rows`, and the configurations of their sweeps. The rows are empty if no run is
+    finished.
 
     Raises:
         ValueError: the parts cannot be shown in one table, for one of the reasons listed in
@@ -516,10 +517,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
     if not parts:
         raise ValueError("source is empty; pass at least one folder or result")
     if not frames:
-        raise ValueError(
-            f"{', '.join(map(str, parts))} have no finished run yet; to continue, run the same "
-            "clickgym runs or sweeps again"
-        )
+        return polars.DataFrame(), []
     same = same_environments(frames, [part.env for part in parts if isinstance(part, Result)])
     rows = concatenate([rows.with_columns(col("env").replace(same)) for rows in frames])
     check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
