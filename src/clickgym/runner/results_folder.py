@@ -134,15 +134,10 @@ class Config:
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         """Return the fingerprints of labels and own metrics, by text such as ``"agent mine"``."""
-        columns: dict[str, dict[str, Fingerprint]] = {
-            "env": self.envs,
-            "instance": self.instances,
-            "agent": self.agents,
-            "metric": self.own_metrics,
-        }
+        of_columns = [(column, self.labels(column)) for column in LABEL_COLUMNS]
         return {
             f"{column} {label}": fingerprint
-            for column, fingerprints in columns.items()
+            for column, fingerprints in [*of_columns, ("metric", self.own_metrics)]
             for label, fingerprint in fingerprints.items()
         }
 

@@ -55,16 +55,14 @@ def _kind(word: str) -> str:
 def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
     columns = [Column("name"), Column("about")]
     if kind == "environments":
-        ids = ENVIRONMENTS
-        return columns, [[name, environment.about] for name, environment in ids.items()]
+        return columns, [[name, environment.about] for name, environment in ENVIRONMENTS.items()]
     if kind == "instances":
         return columns, [[name, about] for name, about in list_instances().items()]
     if kind == "metrics":
         return columns, [[name, metric.description] for name, metric in METRICS.items()]
-    columns = [Column("name"), *(Column(name) for name in ("made for", "requires"))]
-    columns.append(Column("paper"))
-    agents: dict[str, Any] = dict(AGENTS)
+    columns = [Column(name) for name in ("name", "made for", "requires", "paper")]
+    agents: dict[str, Any] = {**AGENTS}
     return columns, [
-        [name, agent.click_models, ", ".join(getattr(agent, "requires", {})) or "–", agent.paper]
+        [name, agent.click_models, ", ".join(agent.requires) or "–", agent.paper]
         for name, agent in agents.items()
     ]

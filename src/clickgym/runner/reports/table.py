@@ -17,7 +17,7 @@ from ...core.text import duration, one_line, regret_text, shorten
 from ...measure.metrics import is_sum
 from ..console import Column, print_table, print_text
 from ..make.agents import requirements, resolve_agent
-from ..results_folder import LabelColumn
+from ..results_folder import LABEL_COLUMNS
 from .summaries import (
     HAS_OTHER_USERS,
     IS_OWN,
@@ -182,12 +182,11 @@ def format_table(
 
 def _renamed(results: Results, names: Mapping[str, str]) -> Results:
     """Return the same results with other names for agents, environments and instances."""
-    columns: tuple[LabelColumn, ...] = "env", "instance", "agent"
-    for column in columns:
+    for column in LABEL_COLUMNS:
         new = [names.get(name, name) for name in results.names(column)]
         if twice := [name for name in new if new.count(name) > 1]:
             raise ValueError(f"names has {twice[0]!r} for two names in the column {column}")
-    rows = results.rows.with_columns(col(*columns).replace(names))
+    rows = results.rows.with_columns(col(*LABEL_COLUMNS).replace(names))
     return type(results).of_rows(rows, [config.renamed(names) for config in results.configs])
 
 
