@@ -237,7 +237,7 @@ ELSEWHERE = {
     "own_rl_loop": "above",
 }
 """Pages whose code other tests run."""
-EXACT = ("agents", "own_agent", "contextual", "environments", "logs")
+EXACT = ("agents", "own_agent", "compiled_agent", "contextual", "environments", "logs")
 """Pages that show exactly what their programs print."""
 PAGES = [
     page
