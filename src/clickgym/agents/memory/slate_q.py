@@ -164,8 +164,10 @@ class SlateQ(StateAgent):
            falls as c / (c + t), not to a constant. We chose c on other instances than those in our
            tables, but of the same families: the seeds 11 to 14 of all families but ``journey``, and
            a real query. docs/stateful_users.md compares five values.
-        7. ⚠ The paper also describes a version with SARSA, which learns the value of the lists that
-           are shown; this agent uses Q-learning only. The learning rate is that of Jin et al.
+        7. ⚠ Values begin at 0, and the attraction of an item that users have not examined is 1, so
+           lists with such an item look bad, and only random lists show it. The paper also describes
+           a version with SARSA, which learns the value of the lists that are shown; this agent uses
+           Q-learning only. The learning rate is that of Jin et al.
         8. ⚠ Every list has exactly K items. The agent assumes that users leave with a fixed
            probability, so its lists do not depend on the number of the session.
         9. ⚠ Each session draws a random order of the items, which breaks ties.
