@@ -163,7 +163,7 @@ class SlateQ(StateAgent):
         6. ⚠ We chose how the agent explores. As in RecSim, it shows random lists, but their share
            falls as c / (c + t), not to a constant. We chose c on other instances than those in our
            tables, but of the same families: the seeds 11 to 14 of all families but ``journey``, and
-           a real query. docs/stateful_users.md compares five values.
+           the query yandex-9866. docs/stateful_users.md compares five values.
         7. ⚠ Values begin at 0, and the attraction of an item that users have not examined is 1, so
            lists with such an item look bad, and only random lists show it. The paper also describes
            a version with SARSA, which learns the value of the lists that are shown; this agent uses
