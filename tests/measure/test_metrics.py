@@ -294,6 +294,8 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
     rows = sweep(runs=2, metrics=["any_click", name]).rows.filter(step=50)
     assert (rows["any_click"] + rows[column]).to_list() == [50, 50]
     assert clickgym.Results(out).table()[column].item() == pytest.approx(rows[column].mean() / 50)
+    [band] = clickgym.Results(out).plot(measures=[column]).axes[0].collections[0].get_paths()
+    assert ((band.vertices[:, 1] >= 0) & (band.vertices[:, 1] <= 1)).all()  # a share
     own = importlib.import_module("own_metric")
     own.FROM = 2
     with pytest.raises(ValueError, match=r"own_metric:no_click is not the same, .*:FROM has"):

@@ -98,7 +98,9 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 class PlotOptions(NamedTuple):
-    """The options of `Results.plot`, and the sweep's cells, which say when users change."""
+    """The options of `Results.plot`; the sweep's cells, which say when users change; and the names
+    of the metrics, by label.
+    """
 
     log: bool
     by_instance: bool
@@ -108,6 +110,7 @@ class PlotOptions(NamedTuple):
     width: float | None
     measures: Sequence[str]
     cells: Sequence[Cell]
+    metrics: Mapping[str, str]
 
     def text(self, name: str) -> str:
         """Return the text that the figure shows for a name. Dollar signs are escaped, because
@@ -321,7 +324,7 @@ def _draw(
             look |= {"marker": "o", "clip_on": False}
         [lines[agent]] = axes.plot(step, mean, label=options.text(agent), **look)
         low, high = np.maximum(mean - half, floor), mean + half
-        if options.reference is None and is_share(measure):
+        if options.reference is None and is_share(options.metrics.get(measure, measure)):
             low, high = np.clip([low, high], 0.0, 1.0)
         elif options.reference is None and measure == "regret":
             low = np.maximum(low, np.minimum(mean, 0.0))
