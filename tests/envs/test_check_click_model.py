@@ -124,6 +124,11 @@ class CountsByMethod(PositionBasedModel):
         return self.n_positions
 
 
+class ForgetsShape(PositionBasedModel):
+    def __init__(self, attraction, examination, patience=0.5):
+        super().__init__(attraction, examination * patience)
+
+
 LINE = sample_too_far.__code__.co_firstlineno + 2
 FAULTS = {
     ReturnsNoPlace: "sample returned None; expected -1, or the position",
@@ -136,6 +141,7 @@ FAULTS = {
     ExpectsAnyClickLess: r"the expected reward \(any_click, cutoff 2\) is ",
     WorstFirst: "the optimal list for clicks, cutoff ",
     WrongExamination: r"position_weights\(\) is ",
+    ForgetsShape: "shapes has no entry for patience",
 }
 
 

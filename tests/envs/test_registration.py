@@ -79,5 +79,6 @@ def test_registration_by_name(tmp_path, monkeypatch):
         ("Queries", two, "QueryUsers of SHY"),
     ):
         assert gym.make(f"{form}ShyRank-v0", **given).unwrapped.model.kind == kind
-        with pytest.raises(ValueError, match="has no default instance: pass instance"):
+        hint = {"NonStationary": ", such as 'abrupt'", "Queries": ", such as 'queries'"}.get(form)
+        with pytest.raises(ValueError, match=f"--instances.{hint or ', or the parameters'}"):
             gym.make(f"{form}ShyRank-v0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 from collections.abc import Mapping
@@ -96,6 +97,10 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
 def _draw_checked_model(
     model_class: type[ClickModel], table: Table, n_items: int, n_positions: int
 ) -> Any:
+    known = {*model_class.shapes, "n_items", "n_positions"}
+    for name, argument in inspect.signature(model_class).parameters.items():
+        is_known = name in known or "VAR_" in argument.kind.name  # *args and **kwargs
+        expect(is_known, f"shapes has no entry for {name}, which the constructor takes")
     try:
         model = draw_model(model_class, table, n_items, n_positions, seed=0)
     except ValueError as error:

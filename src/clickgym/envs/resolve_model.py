@@ -89,9 +89,11 @@ def resolve_model(
     if instance is None:
         instance = default_instance(form, click_model)
     if instance is None:
+        families = {"": "uniform", "NonStationary": "abrupt", "Queries": "queries"}
+        hint = f", such as {families[form]!r} for your own click model" if form in families else ""
         raise ValueError(
-            f"a {kind} has no default instance: pass instance=... (--instances), such as 'uniform' "
-            "for your own click model, or the parameters of the model"
+            f"a {kind} has no default instance: pass instance=... (--instances){hint}, or the "
+            "parameters of the model"
         )
     if isinstance(instance, str) and not instance.endswith(".json"):
         check_base_name(instance, kind)
