@@ -63,3 +63,6 @@ if not TYPE_CHECKING:  # a type checker would otherwise accept any name
         if name in _OF_TORCH:
             return getattr(import_module(f".rl.{_OF_TORCH[name]}", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:  # completion then proposes names that are not imported yet
+        return sorted(__all__)
