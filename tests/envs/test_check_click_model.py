@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import CLICK_MODELS, PositionBasedModel, kernel
+from clickgym.envs import CLICK_MODELS, ClickModel, PositionBasedModel, kernel
 from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
@@ -124,6 +124,11 @@ class CountsByMethod(PositionBasedModel):
         return self.n_positions
 
 
+class ClicksAboveAttraction(PositionBasedModel):
+    attraction = property(lambda self: self.parameters.attraction / 2)
+    best_ranks = ClickModel.best_ranks
+
+
 class ForgetsShape(PositionBasedModel):
     def __init__(self, attraction, examination, patience=0.5):
         super().__init__(attraction, examination * patience)
@@ -141,6 +146,7 @@ FAULTS = {
     ExpectsAnyClickLess: r"the expected reward \(any_click, cutoff 2\) is ",
     WorstFirst: "the optimal list for clicks, cutoff ",
     WrongExamination: r"position_weights\(\) is ",
+    ClicksAboveAttraction: "item . is clicked with probability .* but its attraction is",
     ForgetsShape: "shapes has no entry for patience",
 }
 

@@ -42,6 +42,8 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
     - in 40,000 sessions, ``sample`` draws with the probabilities that ``marginals`` and
       ``expected`` return; differences below 0.014 (mostly 0.007 for ``expected``, and 0.0015 for
       probabilities near 0 or 1) cannot be detected;
+    - no item is clicked with a higher probability than its ``attraction``, unless the class
+      overrides ``best_ranks``;
     - the list that the model calls optimal is the best of all lists;
     - ``position_weights`` returns the examination probabilities, unless these depend on the list;
     - ``to_dict`` and ``from_dict``, ``with_positions`` and ``relabelled`` keep the probabilities.
@@ -86,6 +88,7 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
             _sessions(small_model, drawn)
             clicks, _, left_at = drawn[0]
             _rewards(small_model, clicks, left_at)
+            _bound_of_clicks(small_model)
         _optimum(model, table)
         for small_model in models[1:]:
             _weights(small_model)
@@ -253,6 +256,24 @@ def _optimum(model_class: type[ClickModel], table: Table) -> None:
             )
             better_list = f"{value:.3g}; {list(lists[best_index])} earns {values[best_index]:.3g}"
             expect(value >= max(values) - EXACT, f"{optimal} {better_list}")
+
+
+def _bound_of_clicks(model: Any) -> None:
+    """Check what the exact search for the best list assumes: no item is clicked with a higher
+    probability than its attraction.
+    """
+    if "attraction" not in model.shapes or type(model).best_ranks is not ClickModel.best_ranks:
+        return
+    for ranking in _lists(model):
+        for item, probability in zip(ranking, model.click_probabilities(ranking), strict=True):
+            attraction = model.attraction[item]
+            expect(
+                probability <= attraction + EXACT,
+                f"item {item} is clicked with probability {probability:.4g} in the list "
+                f"{ranking}, but its attraction is {attraction:.4g}; the search for the best list "
+                "assumes that attraction is the larger one: rename the parameter, or override "
+                "best_ranks",
+            )
 
 
 def _weights(model: Any) -> None:
