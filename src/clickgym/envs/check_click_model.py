@@ -37,6 +37,7 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
 
     If the model has a fault, an error names the first one. The function checks that
 
+    - ``shapes`` has an entry for each parameter that the constructor takes;
     - no kernel uses an index out of range;
     - clicks depend only on the item at their position and on what is above it;
     - in 40,000 sessions, ``sample`` draws with the probabilities that ``marginals`` and
@@ -79,6 +80,7 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
         check_choice("number", name, [key for key, shape in model.shapes.items() if not shape])
     table = {(name, ""): value for name, value in (numbers or {}).items()}
     try:
+        _constructor(model)
         models = [_draw_checked_model(model, table, *sizes) for sizes in SIZES]
         for small_model in models:
             _run(small_model)
@@ -97,13 +99,19 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
         raise AssertionError(f"{model.__name__}: {fault}") from None
 
 
-def _draw_checked_model(
-    model_class: type[ClickModel], table: Table, n_items: int, n_positions: int
-) -> Any:
+def _constructor(model_class: type[ClickModel]) -> None:
+    """Check that `shapes` declares what the constructor takes. Files and environments would leave
+    out anything else.
+    """
     known = {*model_class.shapes, "n_items", "n_positions"}
     for name, argument in inspect.signature(model_class).parameters.items():
         is_known = name in known or "VAR_" in argument.kind.name  # *args and **kwargs
         expect(is_known, f"shapes has no entry for {name}, which the constructor takes")
+
+
+def _draw_checked_model(
+    model_class: type[ClickModel], table: Table, n_items: int, n_positions: int
+) -> Any:
     try:
         model = draw_model(model_class, table, n_items, n_positions, seed=0)
     except ValueError as error:
