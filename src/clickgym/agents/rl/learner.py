@@ -197,8 +197,7 @@ class Learner(BaseAgent):
             reason = (
                 f"trains on its own parallel streams of sessions, which would bypass {env.layer}; "
                 "register the environment with gym.register and pass its id, or train a model with "
-                "clickgym.agents.vec_env on a gym.vector.SyncVectorEnv(..., "
-                "autoreset_mode='SameStep') of it, and pass the model to "
+                "clickgym.agents.vec_env(class, n_envs), and pass the model to "
                 "clickgym.agents.FrozenPolicy"
             )
         elif env.changing_users:

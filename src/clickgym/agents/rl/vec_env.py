@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
@@ -37,7 +39,7 @@ ACTIONS = {"rankings": NumberedLists, "scores": Scores, "items": Choices}
 
 
 def vec_env(
-    env: str | VectorEnv,
+    env: str | Callable[..., gym.Env] | VectorEnv,
     n_envs: int | None = None,
     *,
     seed: int | None = None,
@@ -54,7 +56,9 @@ def vec_env(
 
     Args:
         env: an environment id, such as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``; or a
-            vector environment from ``gym.make_vec(id, ..., autoreset_mode="SameStep")``, or another
+            class or function that returns an environment, for environments of other packages and
+            for your own wrappers, because clickgym's are faster by their id; or a vector
+            environment from ``gym.make_vec(id, ..., autoreset_mode="SameStep")``, or another
             one that `RecordVectorRegret` accepts, such as a ``SyncVectorEnv`` or ``AsyncVectorEnv``
             with ``autoreset_mode="SameStep"``. If you wrap the vector environment, put
             `RecordVectorRegret` inside all other wrappers.
@@ -73,10 +77,11 @@ def vec_env(
         A vector environment for stable-baselines3 with B streams, wrapped in ``VecMonitor``.
 
     Raises:
-        TypeError: ``env`` is neither an id nor a vector environment, or ``n_envs`` or other
-            arguments are passed together with a vector environment.
+        TypeError: ``env`` is not an id, a class, a function or a vector environment, or ``n_envs``
+            or other arguments are passed together with a vector environment.
         ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``; or there
-            are several streams, and their users change at fixed sessions.
+            are several streams, and their users change at fixed sessions, or the function ``env``
+            returned the same environment for two of them.
 
     Warns:
         UserWarning: a model's seed replaces another ``seed`` that was given here; or streams have
@@ -92,12 +97,21 @@ def vec_env(
         >>> envs.result("mine")  # doctest: +ELLIPSIS
         <Result of mine in PBMRank-v0, yandex-9982: sessions=256, ..., engine=own loop, ...>
     """
-    check_kind("env", env, str | VectorEnv, "an id such as 'PBMRank-v0', or a vector environment")
+    expected = "an id such as 'PBMRank-v0', a class or function that returns an environment, or a "
+    check_kind("env", env, str | Callable | VectorEnv, expected + "vector environment")
     if isinstance(env, str):
         env_id, spec_arguments = parse_spec(env)
         streams = _make_streams(
             env_id, check_count("n_envs", n_envs), {**spec_arguments, **arguments}
         )
+    elif not isinstance(env, VectorEnv):
+        makers = [partial(env, **arguments)] * check_count("n_envs", n_envs)
+        streams = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+        if len({*map(id, streams.envs)}) < streams.num_envs:
+            raise ValueError(
+                "env returned the same environment for several streams; expected a class or "
+                "function that creates a new one at each call"
+            )
     elif n_envs is None and not arguments:
         streams = env
     else:
@@ -106,7 +120,7 @@ def vec_env(
             "arguments to gym.make_vec when you create the environment"
         )
     checked_stream("vec_env steps", streams)
-    if isinstance(env, str):
+    if not isinstance(env, VectorEnv):
         streams = RecordVectorRegret(streams)
     elif not isinstance(streams, VectorWrapper):
         with suppress(TypeError, ValueError):  # its observations or rewards cannot be measured
