@@ -148,7 +148,7 @@ def test_reports_of_unknown_regret(tmp_path, printed):
     envs = ["FrontPage-v0:tells=whole", "FrontPage-v0"]
     clickgym.sweep(envs, ["Random", "TopRank"], 100, 3, out=tmp_path, n_jobs=1, engine="python")
     said = printed(["report", str(tmp_path), "--agents", "Random", "TopRank"])  # draws nothing
-    assert said.startswith("Regret or total reward after")
+    assert said.startswith("Regret or total reward after 100 sessions (mean")
     for text in (said, clickgym.Results(tmp_path).to_latex()):
         assert "Regret is unknown in FrontPage-v0:tells=whole" in text
         assert "nan" not in text

@@ -24,6 +24,7 @@ from ...core.text import shorten
 from ...measure.metrics import is_share, is_sum
 from ..results_folder import Cell
 from .summaries import (
+    OWN_USERS,
     RUN,
     by_window,
     count_runs,
@@ -48,8 +49,6 @@ FLOOR = 1e-3
 """Regret below this value is not drawn on a logarithmic axis, because such a value is a rounding
 error or the regret of `Oracle`.
 """
-OWN_USERS = "custom"
-"""The name of the instance if you pass your own click model. Titles leave out this name."""
 CHANGE_LABEL = "users change"
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
 """Settings for written files: reproducible element names in SVG, and TrueType fonts, because

@@ -43,6 +43,8 @@ trained on its own streams of users, or because its seed is unknown. False for r
 loop.
 """
 
+OWN_USERS = "custom"
+"""The name of the instance of your own click model or environment. Titles leave out this name."""
 ROUNDING = 1e-12
 """The largest difference per session that counts as a rounding error. The regret of a session is a
 difference of two sums of at most a few dozen probabilities, each exact to 1e-16.

@@ -21,6 +21,7 @@ from ..results_folder import LABEL_COLUMNS
 from .summaries import (
     HAS_OTHER_USERS,
     IS_OWN,
+    OWN_USERS,
     count_runs,
     describe_units,
     metrics_of,
@@ -170,7 +171,8 @@ def format_table(
         )
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
-    instance_text = f", {shorten(instances[0])}" if len(instances) == 1 else ""
+    is_named = len(instances) == 1 and instances[0] != OWN_USERS
+    instance_text = f", {shorten(instances[0])}" if is_named else ""
     if table["reward_ci95"].count():
         over = f"mean ± 95 % interval over {over}"
     elif len(mixed):
@@ -207,7 +209,7 @@ def _env_titles(results: Results) -> dict[str, str]:
     titles = {env: shorten(env) for env in results.names("env")}
     if pairs["instance"].n_unique() > 1 and pairs["env"].is_unique().all():
         for env, instance in pairs.iter_rows():
-            if instance not in env:
+            if instance not in env and instance != OWN_USERS:
                 titles[env] += f", {shorten(instance)}"
     return titles
 
