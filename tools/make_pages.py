@@ -88,6 +88,8 @@ def pages() -> dict[Path, str]:
         },
         "rl": {
             "defaults": _table(*rl_page.defaults_table()),
+            "independent": _table(*rl_page.independent_table()),
+            "returning": _table(*rl_page.returning_table()),
         },
         "stateful_users": {
             "regret": _table(*rl_page.stateful_table()),

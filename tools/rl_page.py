@@ -1,14 +1,15 @@
 """Tables and a figure for the pages on reinforcement learning.
 
-The tables and the figure in docs/rl_results.md come from the runs in tools/rl.parquet, the tables
-in docs/stateful_users.md come from the runs of a study, and the table of defaults in docs/rl.md
-comes from the learners' classes.
+The tables and the figure in docs/rl_results.md come from the runs in tools/rl.parquet, and the
+tables in docs/stateful_users.md from the runs of a study. In docs/rl.md, the tables that compare
+bandits with reinforcement learning come from both and from tools/dbn.parquet, and the table of
+defaults comes from the learners' classes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -28,9 +29,12 @@ sys.path.append(str(PAPERS))
 from figures import grid, style_of  # noqa: E402
 from study import estimate, number, read  # noqa: E402
 from when_rl_pays import (  # noqa: E402
+    BANDIT,
     BANDITS,
+    BY_STATE,
     FAMILIES,
     LEARNERS,
+    PLANNER,
     REAL_QUERY,
     SINGLE,
     interval,
@@ -50,6 +54,8 @@ UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
 """Learners whose actions are row numbers, which stand for different candidates in each session."""
 CLICKS, BIT = "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """A neural bandit that learns from clicks, and one that learns from one bit per session."""
+GENERIC = ("A2C", "PPO", "SAC", "TD3", *UNSHARED)
+"""The names of all generic RL algorithms."""
 UNDRAWN = ("PBMLinUCB", "BatchRank", "SAC", "TD3", *UNSHARED)
 """Agents that the figure leaves out, so that readers can tell the lines apart. The figure also
 leaves out settings that differ from the defaults.
@@ -246,6 +252,93 @@ def journeys_table() -> Rows:
         lowest, highest = number(values.min()), number(values.max())
         rows.append([_code(agent), interval(values), lowest, highest, str(share)])
     return rows
+
+
+Regrets = Mapping[str, NDArray[np.float64]]
+"""The regret of each run, or its percentage of the regret of random lists, by agent."""
+
+
+def independent_table() -> Rows:
+    """Return the table of bandits and generic RL in docs/rl.md if clicks do not change later
+    clicks: regret as a percentage of the regret of random lists.
+    """
+    shares: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for (world, agent), part in runs().group_by("world", "agent", maintain_order=True):
+        shares.setdefault(str(world), {})[str(agent)] = 100 * part["share"].to_numpy()
+    users: dict[str, Regrets] = {
+        "Users differ; agents see features of users and of items (`personal`)": shares["personal"],
+        "Users differ; agents see products of these features (`personal:features=outer`)": shares[
+            "personal:features=outer"
+        ],
+        "A single query without features (`PBMRank-v0`)": shares[QUERY],
+        "A single query without features, whose users leave once a click satisfies them "
+        "(`DBNRank-v0`, ten random instances, one run each)": dbn_shares(),
+    }
+    networks = [f"`{CLICKS}` from {what}" for what in ("clicks", "one bit")]
+    rows = [["Users", "Bandit", *networks, "Best generic RL algorithm that we ran"]]
+    for title, values in users.items():
+        names = [name.partition(":")[0] for name in values]
+        generic = [agent for agent, name in zip(values, names, strict=True) if name in GENERIC]
+        others = [agent for agent in values if ":" not in agent and agent not in (CLICKS, RANDOM)]
+        bandit = _lowest(values, [agent for agent in others if agent not in generic])
+        agents = [bandit, *best_networks(), _lowest(values, generic)]
+        rows.append([title, *_cells(values, agents, [0, 3])])
+    return rows
+
+
+def returning_table() -> Rows:
+    """Return the table of bandits and RL in docs/rl.md if users come back: clicks lost."""
+    regrets, planner = stateful_regrets(), f"{PLANNER}:bonus=0"
+    users: dict[str, Regrets] = {
+        "Clicks change later clicks (`clickbait`)": regrets["clickbait"],
+        "Clicks change later clicks (`habit`)": regrets["habit"],
+        "The same, and the best list depends on the user's state (`journey`)": journey_regrets(),
+        **{
+            f"`{name.partition(':')[0]}`, items of a real query": regrets[name]
+            for name in REAL_QUERY
+        },
+        "Clicks change nothing (`independent`)": regrets["independent"],
+    }
+    head = ["Users", "Bandit", "Best generic RL algorithm that we ran", "`SlateQ`", f"`{planner}`"]
+    rows = [head]
+    for title, values in users.items():
+        agents = [_lowest(values, names) for names in ((BANDIT, BY_STATE), LEARNERS)]
+        rows.append([title, *_cells(values, [*agents, "SlateQ", planner], [0, 1])])
+    return rows
+
+
+def _lowest(values: Regrets, agents: Sequence[str] | Mapping[str, str]) -> str:
+    """Return the agent with the lowest mean, of those that have runs."""
+    return min(
+        (agent for agent in agents if agent in values), key=lambda agent: values[agent].mean()
+    )
+
+
+def _cells(values: Regrets, agents: Sequence[str], named: Sequence[int]) -> list[str]:
+    """Return the cells of a row: the mean of each agent with its 95 % interval, in bold if it is
+    the lowest and its interval overlaps no other, and the agent's name in the columns ``named``.
+    """
+    found = {agent: estimate(values[agent]) for agent in agents if agent in values}
+    best = min(found, key=lambda agent: found[agent].mean)
+    is_clear = all(
+        found[best].mean + found[best].half < other.mean - other.half
+        for agent, other in found.items()
+        if agent != best
+    )
+    cells = []
+    for column, agent in enumerate(agents):
+        if agent not in found:
+            cells.append("–")
+            continue
+        text = str(found[agent])
+        if agent == best and is_clear:
+            text = f"**{text}**"
+        if column in named:
+            name, settings, _ = agent.partition(":")
+            is_tuned = settings and agent == best_setting(name)
+            text += f" ({name}, tuned)" if is_tuned else f" ({agent})"
+        cells.append(text)
+    return cells
 
 
 def _code(agent: str) -> str:
