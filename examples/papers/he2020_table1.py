@@ -36,7 +36,7 @@ from itertools import product
 import figures
 import numpy as np
 import study
-from study import Finding, Number, Statement, all_of, estimate, ratio
+from study import Finding, Number, Statement, all_of, estimate
 
 from clickgym.agents import PBMUCB
 from clickgym.agents.shared_kernels import rank_by_index, show_at
@@ -324,8 +324,8 @@ def table(results):
     for kind, reading, agent in product(KINDS, (BEST, THEOREM), AGENTS):
         cells = []
         for k in POSITIONS:
-            ours, theirs = (ctr(curves, k, name, kind, reading) for name in (agent, BASELINE))
-            cells.append(f"{ours.mean():.3f} {100 * (ratio(ours, theirs).mean - 1):+.1f}%")
+            mean = ctr(curves, k, agent, kind, reading).mean()
+            cells.append(f"{mean:.3f} {100 * lift(curves, k, agent, kind, reading).mean():+.1f}%")
         specs = [chosen(curves, ubm(k), agent, reading) for k in POSITIONS]
         alphas = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
         shown = alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas)
