@@ -30,6 +30,7 @@ WRONG = [
     (2, 3, f"{UCB} self.click_rate() + {BONUS}"),  # not a number in the first session
     (2, 4, f"{THOMPSON} self.rng.beta(self.clicked, 1 + self.shown - self.clicked)"),
     (2, 4, f"{THOMPSON} np.quantile({DRAWN}, self.rng.random(), axis=0)"),  # not independent
+    (2, 5, "by_epsilon = solution_5()\nassert check_5.accepts((by_epsilon, .1))\nbest_epsilon = 1"),
     (3, 2, "examined = lambda clicks: np.arange(3) <= (clicks.argmax() if clicks.any() else 2)"),
     (3, 3, "cascade_estimate = attraction"),
     (3, 4, "estimates_of_best, is_confirmed = [0.903, 0.666, 0.464], True"),  # of the list 0, 1, 3
@@ -39,17 +40,18 @@ WRONG = [
     (4, 2, "estimated_examination = examination"),
     (4, 3, "regret_with_estimate = of_power['γ = 1.0']"),
     (4, 4, "regret_from_worst = 16_101"),  # the last five in reverse
+    (5, 3, "windows = solution_3()\nassert check_3.accepts((windows, 1_000))\nbest_tau = 50"),
     (5, 4, DETECTOR.format(begin="2 * n", change="change")),  # falls alone
     (5, 4, DETECTOR.format(begin="3 * n", change="abs(change)")),
     (5, 5, "epsilon, gamma = 0.125, 0.99"),
-    (5, 7, "drift, price_of_detection = solution_7, 0.61"),  # of the window to detection
+    (5, 7, "drift, price_of_detection = solution_7(), 0.61"),  # of the window to detection
     (6, 1, "earned = 0.84"),
     (6, 3, "refused = proposed"),
     (6, 4, "longer = solution_4()\nassert check_4.accepts((longer, 1.02))\nratio = 0.95"),
     (7, 2, "orders = np.argsort(-(two_users @ three_items.T))"),
     (7, 2, "orders = np.argsort(-(two_users @ weights.T @ three_items.T))"),
     (7, 3, "late_plain, late_outer = 0.287, 0.052"),  # of all sessions
-    (7, 4, "if_all_agree, cost_of_products = solution_4, 0.18"),  # of the users who differ
+    (7, 4, "if_all_agree, cost_of_products = solution_4(), 0.18"),  # of the users who differ
 ]
 """Plausible wrong answers that the checks must reject: lesson, exercise, code."""
 
