@@ -156,6 +156,7 @@ CALLS = {
     "delta is 1; expected .* and < 1": lambda: agents.TopRank(4, 2, horizon=5, delta=1),
     "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, lr=0.1),
     "n_steps is 0": lambda: short(["PBMRank-v0"], ["PPO:n_steps=0"]),
+    "no attribute 'Random'; use clickgym.agents.Random": lambda: clickgym.Random,
     "use stable_baselines3.PPO": lambda: agents.PPO("MlpPolicy", ClickEnv(MODEL)),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
@@ -213,7 +214,7 @@ CALLS = {
 def test_call(workplace, message):
     if message in ("did you mean 'learning_rate'", "n_steps is 0", "use stable_baselines3.PPO"):
         pytest.importorskip("stable_baselines3")
-    with pytest.raises((ValueError, TypeError), match=message) as error:
+    with pytest.raises((ValueError, TypeError, AttributeError), match=message) as error:
         CALLS[message]()
     assert "\n" not in str(error.value)
     assert not (workplace / "new").exists()

@@ -41,7 +41,8 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         """Import `Results` and `sweep` at their first use. They load Polars, which takes as long to
-        import as the rest of clickgym.
+        import as the rest of clickgym. If an unknown name is in ``agents`` or ``envs``, the error
+        says so.
         """
         if name == "Results":
             from .runner.results import Results
@@ -51,7 +52,9 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
             from .runner.sweep.sweep import sweep
 
             return sweep
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        places = [part.__name__ for part in (agents, envs) if name in dir(part)]
+        hint = f"; use {places[0]}.{name}" if places else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -136,14 +136,13 @@ def test_ppo_of_cleanrl() -> None:
 def test_the_way_out_of_a_refusal() -> None:
     """An environment without an id cannot be copied; its class can."""
     with pytest.raises(ValueError, match=r"would bypass News; register .* or train a model with"):
-        clickgym.run("PPO", News(), 100)
-    env = News()
+        clickgym.run("PPO", env := News(), 100)
     with pytest.raises(ValueError, match="the same environment for several streams"):
         vec_env(lambda: env, 2)
     envs = vec_env(News, 16, seed=0)
     model = sb3.PPO(PlackettLuceActorCritic, envs, **FEW).learn(256)
     assert envs.meter.step == envs.result("mine").steps[-1] == 256
-    assert clickgym.run(FrozenPolicy(model=model), News(), 20, seed=1).steps[-1] == 20
+    assert clickgym.run(FrozenPolicy(model=model), env, 20, seed=1).steps[-1] == 20
 
 
 @pytest.mark.parametrize("actions", ["rankings", "scores", "items"])
