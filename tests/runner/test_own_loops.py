@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import polars
 import pytest
+from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.runner.reports.table import format_table
@@ -78,7 +79,7 @@ def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
 
 def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
     """Own loops appear in a table and a figure together with single runs and a sweep. They have no
-    differences, and the report, the table and LaTeX all say so.
+    differences, and the report, the table and LaTeX all say so. The report keeps all runs.
     """
     sweep = clickgym.sweep(["PBMRank-v0"], ["CascadeUCB1", "Random"], T, 3)
     seeds = sweep.rows["seed"].unique(maintain_order=True).to_list()
@@ -97,6 +98,7 @@ def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
     words = "mine and streams: no differences, because only runs of clickgym.run and sweep are"
     assert words in " ".join(capsys.readouterr().out.split())
     assert words in results.to_latex("CascadeUCB1")
+    assert_frame_equal(clickgym.Results([tmp_path / "report"]).rows, results.rows)
 
 
 def test_what_would_count_twice_or_as_another_is_refused():

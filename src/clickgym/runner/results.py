@@ -28,6 +28,7 @@ from .make.labels import split_label
 from .reports.combine import check_runs, check_same_sweep, concatenate, same_environments
 from .reports.summaries import RUN, final_table, metrics_of, split_instances
 from .results_folder import (
+    CONFIG,
     FIGURES,
     LABEL_COLUMNS,
     ROWS,
@@ -54,9 +55,10 @@ class Results:
 
     Args:
         source: the results to load or to combine: a folder that `sweep` or ``clickgym run`` wrote,
-            finished or not; an object that `clickgym.run`, `RecordRegret.result` or `sweep`
-            returned; or a list of such folders and objects. A run that is in two folders counts
-            once. Runs from `clickgym.run` and `sweep` are paired if they have the same seed.
+            finished or not, or that `write` wrote; an object that `clickgym.run`,
+            `RecordRegret.result` or `sweep` returned; or a list of such folders and objects. A run
+            that is in two folders counts once. Runs from `clickgym.run` and `sweep` are paired if
+            they have the same seed.
 
     Attributes:
         rows: a Polars frame with one row for each run and checkpoint. The first columns describe
@@ -417,8 +419,12 @@ class Results:
     def write(self, out: str | os.PathLike[str], reference: str | None = None) -> list[str]:
         """Write the `table`, the figure and the rows to files, and return the files' names.
 
+        `Results` loads the rows from the folder, so you can keep the training in your own loop:
+        ``Results(result).write("results/mine")``.
+
         Args:
-            out: the folder for the files, created if missing.
+            out: the folder for the files, created if missing. Do not use the folder of a sweep,
+                which keeps only the runs of this sweep.
             reference: the agent with which the other agents are compared; by default, the same
                 agent as in `table`.
         """
@@ -488,7 +494,10 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
         str | os.PathLike,
         "a results folder, or what clickgym.run, sweep or envs.result(name) returned",
     )
-    config, runs = read_folder(check_path("source", part))
+    folder = check_path("source", part)
+    if (folder / ROWS).is_file() and not (folder / CONFIG).exists():  # written by `Results.write`
+        return Results.of_rows(polars.read_parquet(folder / ROWS))
+    config, runs = read_folder(folder)
     return Results.of_rows(rows_of_sweep(runs, config), [config])
 
 
@@ -524,7 +533,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         raise ValueError("source is empty; pass at least one folder or result")
     if not frames:
         return polars.DataFrame(), []
-    same = same_environments(frames, [part.env for part in parts if isinstance(part, Result)])
+    same = same_environments(frames)
     rows = concatenate([rows.with_columns(col("env").replace(same)) for rows in frames])
     check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
     return rows, [config.renamed(same) for _, config in sources]

@@ -14,15 +14,15 @@ from ..results_folder import Config
 from .summaries import IS_OWN
 
 
-def same_environments(frames: Sequence[polars.DataFrame], singles: Sequence[str]) -> dict[str, str]:
+def same_environments(frames: Sequence[polars.DataFrame]) -> dict[str, str]:
     """Return the environments that a sweep named with their module, as in ``my_module:News-v0``,
     and that single runs name by their id alone: the id of each label.
 
     Args:
         frames: the rows of all parts.
-        singles: the environments of single runs.
     """
     labels = {label for rows in frames for label in rows["env"].unique()}
+    singles = {env for rows in frames for env in rows.filter(col("sweep_seed").is_null())["env"]}
     ids = {label: label.partition(":")[2] for label in labels}
     return {label: env_id for label, env_id in ids.items() if env_id in singles}
 
