@@ -154,6 +154,7 @@ def test_further_runs_of_an_agent_are_numbered():
 
 
 def test_worlds_that_one_agent_did_not_play_are_named():
+    """Agents that have none in common have rows and panels for each."""
     env = "ContextualPBMRank-v0:instance=personal:seed={}"
     runs = [
         clickgym.run(agent, env.format(world), 100, seed=0)
@@ -161,8 +162,12 @@ def test_worlds_that_one_agent_did_not_play_are_named():
         for world in worlds
     ]
     who = "LinearTS and TopRank did not play the same instances as Random"
-    assert any(note.startswith(who) for note in format_table(clickgym.Results(runs)).notes)
+    results = clickgym.Results(runs)
+    assert any(note.startswith(who) for note in format_table(results).notes)
     assert "did not play" not in clickgym.Results(runs[:2]).to_latex()
+    for number, part in ((4, results), (1, results.select(["Random", "LinearTS"]))):
+        assert len(part.plot().axes) == number
+        assert ("ContextualPBMRank-v0, personal:seed=2" in str(part)) == (number == 4)
 
 
 def test_runs_of_one_checkpoint_stay_apart():

@@ -26,7 +26,13 @@ from ..core.text import counted
 from ..measure.result import HOW_PLAYED, Result
 from .make.labels import split_label
 from .reports.combine import check_runs, check_same_sweep, concatenate, same_environments
-from .reports.summaries import RUN, final_table, metrics_of, split_instances
+from .reports.summaries import (
+    RUN,
+    final_table,
+    metrics_of,
+    share_no_instance,
+    split_instances,
+)
 from .results_folder import (
     CONFIG,
     FIGURES,
@@ -225,7 +231,8 @@ class Results:
             reference: the agent with which the other agents are compared; by default, the first
                 agent that did not play in your own loop, or the first agent if all did.
             by_instance: whether each instance of an environment has its own rows, with a column
-                ``instance``; by default, a row shows the average over all instances.
+                ``instance``; by default, a row shows the average over all instances that the agent
+                played, so compare only agents that played the same instances.
 
         Returns:
             A row for each agent in each environment, with these columns:
@@ -295,7 +302,8 @@ class Results:
             log: whether both axes of the regret panels are logarithmic; True by default. With a
                 ``reference``, both axes are always linear.
             by_instance: whether each instance of an environment has its own panel; by default, one
-                panel shows the average over all instances.
+                panel shows the average over all instances, unless two agents have no instance in
+                common.
             reference: the agent with which the other agents are compared. With a reference, the
                 figure shows each agent's difference from the reference in the same runs, and leaves
                 out agents that have no difference in the `table`. By default, there is none.
@@ -331,7 +339,7 @@ class Results:
             check_choice("measure", measure, ["regret", *metrics_of(self.rows)])
         options = PlotOptions(
             log=log,
-            by_instance=by_instance,
+            by_instance=by_instance or share_no_instance(self.rows),
             reference=reference,
             emphasis=emphasis,
             names=dict(names or {}),

@@ -115,6 +115,16 @@ def split_instances(rows: polars.DataFrame) -> polars.DataFrame:
     return rows.with_columns(env=polars.format("{}, {}", "env", "instance"))
 
 
+def share_no_instance(rows: polars.DataFrame) -> bool:
+    """Return whether two agents in any environment have no instance in common, so that a row or a
+    curve over the instances of each agent would compare different users.
+    """
+    played = rows.group_by("env", "agent").agg(col("instance").unique())
+    pairs = played.join(played, on="env", suffix=" of other")
+    common = col("instance").list.set_intersection("instance of other")
+    return bool(pairs.select((common.list.len() == 0).any()).item())
+
+
 def _means(measures: Sequence[str]) -> list[polars.Expr]:
     """Return Polars expressions for the means of columns. A mean is null if any value is null."""
     return [

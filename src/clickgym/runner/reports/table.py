@@ -26,6 +26,7 @@ from .summaries import (
     describe_units,
     metrics_of,
     remarks,
+    share_no_instance,
     split_instances,
     with_units,
 )
@@ -69,15 +70,19 @@ def print_results(
         reference: the agent with which the other agents are compared; by default, the same agent as
             in `Results.table`.
         by_instance: whether each instance of an environment has its own rows; by default, a row
-            shows the average over all instances.
+            shows the average over all instances, unless two agents have no instance in common.
     """
-    table = format_table(by_instances(results) if by_instance else results, reference)
+    must_split = share_no_instance(results.rows)
+    shown = by_instances(results) if by_instance or must_split else results
+    table = format_table(shown, reference)
     columns = [Column(name, align_right=name != "agent") for name in table.headings]
     print_text(console, table.title, "bold")
     console.print()
     for env_title, rows in table.environments.items():
         print_table(console, columns, rows, title=env_title)
         console.print()
+    if must_split:
+        print_text(console, "Rows are by instance, because two agents have no instance in common.")
     for note in table.notes:
         print_text(console, note)
     if missing := results.missing_runs:
@@ -355,8 +360,8 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     if len(different):
         who = _join_names(different["agent"].unique(maintain_order=True).to_list())
         yield (
-            f"{who} did not play the same instances as {reference}; differences are over those "
-            "that both played."
+            f"{who} did not play the same instances as {reference}, so do not compare their means; "
+            "differences are over the instances that both played."
         )
 
 
