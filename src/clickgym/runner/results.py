@@ -24,7 +24,6 @@ from ..core.checks import (
 from ..core.files import make_folder, parquet, write_whole
 from ..core.text import counted
 from ..measure.result import HOW_PLAYED, Result
-from .make.labels import split_label
 from .reports.combine import check_runs, check_same_sweep, concatenate, same_environments
 from .reports.summaries import (
     RUN,
@@ -346,11 +345,7 @@ class Results:
             width=width,
             measures=measure_names,
             cells=[cell for config in self.configs for cell in config.cells],
-            metrics={
-                label or spec: spec
-                for config in self.configs
-                for label, spec in map(split_label, config.metrics)
-            },
+            shares={name for config in self.configs for name in config.shares},
         )
         figure = regret_figure(self.rows, options)
         if path is not None:

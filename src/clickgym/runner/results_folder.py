@@ -77,6 +77,8 @@ class Config:
         results: `RESULTS` of the clickgym version that played the runs.
         own_metrics: the users' own code behind metrics such as ``"my_module:my_metric"``, keyed by
             name.
+        shares: the columns of the metrics whose mean per session is between 0 and 1, which a figure
+            must know without importing the users' own code.
         seed: the seed of the sweep.
         envs, instances, agents: what each label stands for, keyed by label.
         cells: the combinations of environment, instance and agent, in the order of the table.
@@ -92,6 +94,7 @@ class Config:
     agents: dict[str, Fingerprint]
     cells: list[Cell]
     own_metrics: dict[str, Fingerprint] = field(default_factory=dict)  # clickgym 9.0 had none
+    shares: list[str] = field(default_factory=list)
     results: int = RESULTS
 
     @classmethod
@@ -108,7 +111,7 @@ class Config:
         """
         check_format(source, content.get("format"))
         try:
-            content = {"own_metrics": {}, "results": 1, **content}
+            content = {"own_metrics": {}, "shares": [], "results": 1, **content}
             values = {field.name: content[field.name] for field in fields(cls)}
             for name in ("envs", "instances", "agents", "own_metrics"):
                 fingerprints = values[name].items()
@@ -201,6 +204,7 @@ class Config:
         return replace(
             self,
             versions=self.versions | other.versions,
+            shares=other.shares,
             envs=envs,
             instances=instances,
             agents=agents,

@@ -136,6 +136,8 @@ def test_print_shows_the_table_and_report_needs_no_folder(returned, capsys, tmp_
 def test_emphasis_names_and_width(returned):
     """In a figure that fits one column of a paper, the user's own line is thick and drawn below the
     other lines, so that it hides none of them; labels are kept, and the legend is below the panel.
+    The legend lists the lines from top to bottom, in the order in which they leave the panel on the
+    right.
     """
     results = returned.select(AGENTS[:3], ENVS[1:])
     names = {"TopRank": "ours", ENVS[1]: "position-based model"}
@@ -147,6 +149,9 @@ def test_emphasis_names_and_width(returned):
     assert axes.lines[0].get_label() == "ours"
     thick = {line.get_label(): line.get_linewidth() for line in axes.lines}
     assert thick["ours"] > max(thick["CascadeUCB1"], thick["Random"])
+    ends = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == sorted(ends, key=ends.get, reverse=True)
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
@@ -197,31 +202,21 @@ def test_a_mean_has_the_changes_of_all_its_instances():
 
 def test_bands_end_where_values_end():
     """The half-width of the interval of 1 and 3 is 12.7, of 0.9 and 1 it is 0.635. Regret is not
-    below 0, and a share not above 1. Differences have no such bounds.
+    below 0, and a share not above 1, unless its mean is. Differences have no such bounds.
     """
-    share = polars.when(agent="a", run=1).then(1.0).otherwise(0.9)
-    rows = frame_of({"a": [1, 3], "b": [0, 0]}).with_columns(ndcg=share * polars.col("step"))
+    share = polars.when(agent="a", run=1).then(1.0).otherwise(0.9) * polars.col("step")
+    rows = frame_of({"a": [1, 3], "b": [0, 0]}).with_columns(ndcg=share, any_click=3 * share)
     for measure, reference, ends in (
         ("regret", None, (0, 2 + 12.71)),
         ("regret", "b", (2 - 12.71, 2 + 12.71)),
         ("ndcg", None, (0.95 - 0.635, 1)),
+        ("any_click", None, (2.85 - 1.906, 2.85 + 1.906)),
         ("ndcg", "b", (0.05 - 0.635, 0.05 + 0.635)),
     ):
         arguments = {"log": False, "measures": [measure], "reference": reference}
         figure = clickgym.Results.of_rows(rows).plot(**arguments)
         heights = [y for _, y in figure.axes[0].collections[0].get_paths()[0].vertices]
         assert (min(heights), max(heights)) == pytest.approx(ends, abs=0.01)
-
-
-def test_the_legend_is_in_the_order_of_the_lines(returned):
-    """The legend lists the lines from top to bottom, in the order in which they leave the panel on
-    the right.
-    """
-    figure = returned.select(AGENTS[:3], ENVS[1:]).plot(measures=["regret"])
-    (axes,) = figure.axes
-    ends = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == sorted(ends, key=ends.get, reverse=True)
 
 
 def test_paired_curves(returned):

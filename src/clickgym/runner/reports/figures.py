@@ -8,7 +8,7 @@ import io
 import itertools
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,8 +97,8 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 class PlotOptions(NamedTuple):
-    """The options of `Results.plot`; the sweep's cells, which say when users change; and the names
-    of the metrics, by label.
+    """The options of `Results.plot`; the sweep's cells, which say when users change; and the
+    metrics whose mean per session is between 0 and 1.
     """
 
     log: bool
@@ -109,7 +109,7 @@ class PlotOptions(NamedTuple):
     width: float | None
     measures: Sequence[str]
     cells: Sequence[Cell]
-    metrics: Mapping[str, str]
+    shares: Container[str]
 
     def text(self, name: str) -> str:
         """Return the text that the figure shows for a name. Dollar signs are escaped, because
@@ -323,10 +323,11 @@ def _draw(
             look |= {"marker": "o", "clip_on": False}
         [lines[agent]] = axes.plot(step, mean, label=options.text(agent), **look)
         low, high = np.maximum(mean - half, floor), mean + half
-        if options.reference is None and is_share(options.metrics.get(measure, measure)):
-            low, high = np.clip([low, high], 0.0, 1.0)
-        elif options.reference is None and measure == "regret":
+        is_between_0_and_1 = measure in options.shares or is_share(measure)
+        if options.reference is None and measure == "regret":
             low = np.maximum(low, np.minimum(mean, 0.0))
+        elif options.reference is None and is_between_0_and_1 and (mean <= 1.0).all():
+            low, high = np.clip([low, high], 0.0, 1.0)
         axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
     missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
     if missing:

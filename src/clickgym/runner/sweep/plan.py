@@ -10,7 +10,7 @@ from ...agents.agent import UnsuitedError
 from ...core.modules import module_of
 from ...envs import ClickEnv
 from ...envs.env_properties import sizes_of, user_model_of
-from ...measure.metrics import is_own
+from ...measure.metrics import is_own, metric_of
 from ..fingerprint import fingerprint_of
 from ..make.agents import AgentLike, ResolvedAgent, make_resolved_agent, resolve_agent
 from ..make.copies import own_copies, warn_of_shared_arguments
@@ -172,6 +172,9 @@ def config_of(
             for _, name in map(split_label, metrics)
             if is_own(name)
         },
+        shares=[
+            label or name for label, name in map(split_label, metrics) if metric_of(name).is_share
+        ],
         seed=seed,
         envs={label: fingerprint_of(env, env_of[label]) for label, env in envs.items()},
         instances={
