@@ -21,6 +21,7 @@ from clickgym.core.kernels import (
     entry,
     kernel,
 )
+from clickgym.runner.play.run_metrics import add_metric, measure_nothing
 from tests.helpers.programs import output
 
 numba = pytest.importorskip("numba")
@@ -277,6 +278,12 @@ def test_error_says_where_and_why(function, message):
         with pytest.raises(KernelError, match=f"^a kernel does not compile: {message}") as error:
             call(1.0)
         assert "\n" not in str(error.value)
+
+
+def test_error_names_the_kernel_that_clickgym_calls():
+    call = entry(add_metric(undefined, 3, measure_nothing))
+    with pytest.raises(KernelError, match=r"compile: kernel undefined: .*too many.*arguments\"\.$"):
+        call((None,), 0, 0, 0.0, np.zeros(4))
 
 
 @kernel

@@ -9,6 +9,8 @@ import re
 from contextlib import suppress
 from typing import Any
 
+from .errors import PACKAGE
+
 numba: Any
 try:
     import numba
@@ -109,10 +111,14 @@ def explanation(error: str) -> str:
     """
     *_, kernel = re.findall(r"Function\(<function (\S+) at", error) or ["?"]
     location, message = f"kernel {kernel}", error
-    for match in re.finditer(r"During: .* at (\S+) \((\d+)\)", error):
-        line = linecache.getline(match[1], int(match[2])).strip()
-        if line and not match[1].startswith(numba.__path__[0]):
-            location, message = f"line {match[2]} of {match[1]}, {line!r}", error[: match.start()]
+    callee = r"(?:callee type: Function\(<function (\S+) at \S+\)\s+)?"
+    for match in re.finditer(callee + r"During: .* at (\S+) \((\d+)\)", error):
+        called, file, number = match.groups()
+        line = linecache.getline(file, int(number)).strip()
+        if line and not file.startswith(numba.__path__[0]):
+            location, message = f"line {number} of {file}, {line!r}", error[: match.start()]
+            if called and file.startswith(str(PACKAGE)):  # the kernel that our line calls is wrong
+                location = f"kernel {called}"
             break
     if any(phrase in message for phrase in ALLOCATES):
         reason = (
@@ -120,6 +126,6 @@ def explanation(error: str) -> str:
             "create the array outside the kernel, and pass it as an argument"
         )
     else:
-        reason = message.rpartition("pipeline (step: nopython frontend)")[2]
-        reason = " ".join(re.split("There are|File |During", reason)[0].split())
+        reason = re.split(r"nopython frontend\)|specific error:", message)[-1]
+        reason = " ".join(re.split("There are|File |During|raised from", reason)[0].split())
     return f"a kernel does not compile: {location}: {reason}"
