@@ -59,7 +59,7 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
     for name in NAMES:
         assert printed(["show", name]).startswith(f"{name}\n")
     assert "first 7 positions" in printed(["show", "ndcg@7"])
-    assert "did you mean 'TopRank'" in refused(["show", "toprank"])
+    assert "name 'toprank'; did you mean 'TopRank'" in refused(["show", "mine=toprank"])
 
 
 def test_each_option_of_run_is_an_argument_of_sweep():

@@ -19,6 +19,7 @@ from ...measure.metrics import AT_K, METRICS, Metric, metric_of
 from ..console import output_console, print_text
 from ..make.agents import BY_NAME, resolve_agent
 from ..make.environments import resolve_env
+from ..make.labels import split_label
 
 
 def show(
@@ -40,7 +41,7 @@ def show(
     clickgym show yandex-990
     """
     console = output_console()
-    text = text_of(name)
+    text = text_of(split_label(name)[1])
     print_text(console, name, "bold")
     console.print(text, markup=False, highlight=False)
 
