@@ -315,6 +315,7 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
 
 clicks = later = Metric("clicks", lambda context, ranking, clicks, expected: clicks.sum() * 1.0)
 nothing = Metric("nan", lambda context, ranking, clicks, expected: np.nan)
+vague = Metric("no arrays", later.kernel, lambda env, b: env.model)
 faulty = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / (len(clicks) - 5))
 
 
@@ -324,6 +325,8 @@ def test_an_error_of_a_metric_names_the_metric(engine):
     names = [f"{__name__}:{name}" for name in ("clicks", "faulty", "later", "nothing")]
     with pytest.raises(envs.SessionError, match=r"^the metric [^ ]*:faulty: ZeroDivisionError"):
         clickgym.run("Random", "PBMRank-v0", 9, metrics=names, engine=engine)
+    with pytest.raises(ValueError, match=r"^the context of the metric .*; expected numbers, arr"):
+        clickgym.run("Random", "PBMRank-v0", 9, metrics=[f"{__name__}:vague"], engine=engine)
     with pytest.raises(clickgym.AgentError, match=r"^GivingUp in ClickEnv"):
         clickgym.run(GivingUp(4, 2), envs.ClickEnv(PBM), 999, engine=engine, metrics=names[3:])
 

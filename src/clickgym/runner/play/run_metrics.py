@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...agents.agent import UnsuitedError
 from ...core.checks import check_labels, is_sequence, value_error
-from ...core.compiling import KernelError
+from ...core.compiling import KernelError, numba
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import clock, entry, kernel
 from ...envs.env_properties import user_model_of
@@ -166,9 +166,16 @@ class Metrics:
         """Check that an environment has everything that the metrics require.
 
         Raises:
-            ValueError: the environment lacks something that a metric requires.
+            ValueError: the environment lacks something that a metric requires, or a kernel cannot
+                read the context of a user's own metric.
         """
-        self.contexts(env)
+        for name, context in zip(self.summed, self.contexts(env), strict=True):
+            try:
+                if numba is not None:
+                    numba.typeof(context)
+            except ValueError:
+                subject = f"the context of the metric {name!r}"
+                raise value_error(subject, context, "numbers, arrays or tuples of them") from None
         for name in self.held_out:
             held_out_queries(env, name)
 
