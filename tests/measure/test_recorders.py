@@ -4,6 +4,8 @@ results.
 
 from __future__ import annotations
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -112,11 +114,18 @@ def test_steps_that_choose_items_are_no_sessions():
         RecordVectorRegret(SyncVectorEnv([lambda: ItemByItem(gym.make("PBMRank-v0"))]))
 
 
-def test_a_negative_regret_is_doubtful():
+def test_a_negative_regret_is_doubtful(monkeypatch):
+    monkeypatch.setattr("tests.helpers.news.ATTRACTION", np.linspace(0.6, 0.1, 6))
     env = RecordRegret(News())
     env.meter.add(-9.0, 0.0, 0)
-    with pytest.warns(UserWarning, match="total regret is negative, -9"):
-        env.result("mine")
+    for play in (
+        partial(env.result, "mine"),
+        partial(clickgym.run, "Random", News(), 9, seed=0),
+        partial(clickgym.sweep, {"E": News}, ["Random"], 9, 2, n_jobs=1),
+    ):
+        with pytest.warns(UserWarning, match="total regret is negative, -") as warned:
+            play()
+        assert (len(warned), warned[0].filename) == (1, __file__)
 
 
 def test_sessions_that_were_not_recorded_are_counted():

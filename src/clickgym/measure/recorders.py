@@ -32,7 +32,13 @@ from ..envs.env_properties import label_of, query_of, user_model_of
 from ..envs.vector_env import ClickVectorEnv
 from ..envs.wrappers.item_by_item import Choices
 from .meter import SessionMeter, checkpoint_steps
-from .result import NO_SESSION, OWN_LOOP, Result, same_users_message
+from .result import (
+    NO_SESSION,
+    OWN_LOOP,
+    Result,
+    same_users_message,
+    warn_of_negative_regret,
+)
 from .sessions import SessionReader, checked_stream, measure_stream, own_sessions, session_readers
 
 
@@ -128,13 +134,8 @@ class _Recorder:
             )
         steps = checkpoint_steps(last)
         regret, last_seed = self.meter.regret[steps - 1], None
-        if regret[-1] < -1e-6 and user_model_of(self._stream) is None:
-            warnings.warn(
-                f"{name_of(self._stream)}: the total regret is negative, {regret[-1]:,.1f}; "
-                "info['regret'] should be the best list's expected reward minus the expected "
-                "reward of the list shown, which is at least 0",
-                stacklevel=2,
-            )
+        if user_model_of(self._stream) is None:
+            warn_of_negative_regret(name_of(self._stream), regret[-1])
         if self._seed is not None and self._n_seeds > 1:
             last_seed = self._seed + self._n_seeds - 1
         return Result(

@@ -4,6 +4,7 @@ rows from results.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,6 +39,19 @@ def same_users_message(first: int, second: int, n_streams: int) -> str:
         "Gymnasium gives the streams of a run the seeds seed, seed + 1, ...; choose seeds that lie "
         f"further apart, such as 0, {gap} and {2 * gap}"
     )
+
+
+def warn_of_negative_regret(env: str, regret: float) -> None:
+    """Warn, in the program that called the caller, if an environment from another package reported
+    a negative total regret.
+    """
+    if regret < -1e-6:
+        warnings.warn(
+            f"{env}: the total regret is negative, {regret:,.1f}; info['regret'] should be the "
+            "best list's expected reward minus the expected reward of the list shown, which is at "
+            "least 0",
+            stacklevel=3,
+        )
 
 
 RUN_COLUMNS = {

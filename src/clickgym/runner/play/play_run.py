@@ -26,7 +26,7 @@ from ...envs.env_properties import (
 )
 from ...envs.registration import without_own_wrappers
 from ...measure.meter import CLICKS, REGRET, REWARD, CheckpointMeter, checkpoint_steps
-from ...measure.result import Result
+from ...measure.result import Result, warn_of_negative_regret
 from ..make.agents import AgentLike, make_agent
 from ..make.environments import EnvLike, make_env
 from .compiled_loop import play_compiled
@@ -90,7 +90,8 @@ def run(
             environment's best list; the message names the environment, the step and the cause.
 
     Warns:
-        UserWarning: the regret is unknown; the message gives the reason.
+        UserWarning: the regret is unknown, and the message gives the reason; or an environment from
+            another package reported a negative total regret.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -124,6 +125,8 @@ def run(
                 'wrapper set info["regret"]'
             )
         warnings.warn(f"the regret in {name_of(env)} is unknown (nan): {reason}", stacklevel=2)
+    if user_model_of(env) is None:
+        warn_of_negative_regret(name_of(env), result.regret[-1])
     return result
 
 

@@ -37,6 +37,8 @@ class Plan(NamedTuple):
         engine: the name of the engine, as returned by `engine_of`.
         n_queries: the number of queries in the instance; each run plays one of them.
         runs_per_call: the number of runs that a worker plays in one call.
+        is_of_clickgym: whether clickgym simulates the users, and not an environment from another
+            package.
     """
 
     cell: Cell
@@ -46,6 +48,7 @@ class Plan(NamedTuple):
     engine: str
     n_queries: int
     runs_per_call: int
+    is_of_clickgym: bool
 
     @property
     def workers(self) -> Literal["threads", "processes"]:
@@ -106,9 +109,17 @@ def make_plans(
             # Runs can share an environment if a reset with a seed restarts its users.
             starts_anew = engine_name == "compiled" and type(env.unwrapped) is ClickEnv
             runs_per_call = max(SESSIONS_PER_CALL // horizon, 1) if starts_anew else 1
-            cell = Cell(*pair, label, runs, changes)
-            objects = resolved_env, resolved_agent, instance
-            plans.append(Plan(cell, *objects, engine_name, n_queries, runs_per_call))
+            plan = Plan(
+                cell=Cell(*pair, label, runs, changes),
+                env=resolved_env,
+                agent=resolved_agent,
+                instance=instance,
+                engine=engine_name,
+                n_queries=n_queries,
+                runs_per_call=runs_per_call,
+                is_of_clickgym=model is not None,
+            )
+            plans.append(plan)
         if not errors:  # a hint at a longer horizon would come before the error
             check_episode(env, horizon, env_label)
     if errors:

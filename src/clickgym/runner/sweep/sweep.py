@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ...core.checks import check_count, check_horizon, check_path, is_integer, value_error
 from ...measure.meter import checkpoint_steps
+from ...measure.result import warn_of_negative_regret
 from ..make.agents import AgentLike
 from ..make.environments import EnvLike
 from ..make.labels import by_label
@@ -103,6 +104,9 @@ def sweep(
         WorkerError, OSError: a worker process died, or a file cannot be written. Runs that were
             already saved are kept.
 
+    Warns:
+        UserWarning: an environment from another package reported a negative total regret.
+
     Example:
         >>> import clickgym
         >>> envs, agents = ["PBMRank-v0"], ["Random", "TopRank"]
@@ -144,4 +148,7 @@ def sweep(
                 whole = Results.of_rows(rows, [folder_config])
             if not whole.are_in(folder):
                 whole.write(folder)
+    for env in dict.fromkeys(plan.cell.env for plan in plans if not plan.is_of_clickgym):
+        totals = [run.regret[-1] for key, run in finished_runs.items() if key[0] == env]
+        warn_of_negative_regret(env, min(totals))
     return results
