@@ -281,9 +281,8 @@ def test_error_says_where_and_why(function, message):
 
 
 def test_error_names_the_kernel_that_clickgym_calls():
-    call = entry(add_metric(undefined, 3, measure_nothing))
     with pytest.raises(KernelError, match=r"compile: kernel undefined: .*too many.*arguments\"\.$"):
-        call((None,), 0, 0, 0.0, np.zeros(4))
+        entry(add_metric(undefined, 3, measure_nothing))((None,), 0, 0, 0.0, np.zeros(4))
 
 
 @kernel

@@ -304,10 +304,8 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
     write(own_metric=OWN.replace("return 1.0", "return 2.0 / 2.0"))
     with pytest.raises(ValueError, match=r"because own_metric has changed"):
         sweep(runs=2, metrics=["any_click", name])
-    assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=[name]).metrics] == [column]
-    if label:
-        by_label = clickgym.run(agent, "PBMRank-v0", 9, metrics={label: "own_metric:no_click"})
-        assert [*by_label.metrics] == [label]
+    for metrics in ([name], {column: "own_metric:no_click"} if label else [name]):
+        assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=metrics).metrics] == [column]
     for wrong in ("ndcg=own_metric:no_click", "share=any_click", "step=own_metric:no_click"):
         with pytest.raises(ValueError, match=r"expected a new label before|has the name of a col"):
             clickgym.run(agent, "PBMRank-v0", 9, metrics=[wrong])

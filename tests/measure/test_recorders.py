@@ -118,11 +118,9 @@ def test_a_negative_regret_is_doubtful(monkeypatch):
     monkeypatch.setattr("tests.helpers.news.ATTRACTION", np.linspace(0.6, 0.1, 6))
     env = RecordRegret(News())
     env.meter.add(-9.0, 0.0, 0)
-    for play in (
-        partial(env.result, "mine"),
-        partial(clickgym.run, "Random", News(), 9, seed=0),
-        partial(clickgym.sweep, {"E": News}, ["Random"], 9, 2, n_jobs=1),
-    ):
+    run = partial(clickgym.run, "Random", News(), 9, seed=0)
+    sweep = partial(clickgym.sweep, {"E": News}, ["Random"], 9, 2, n_jobs=1)
+    for play in (partial(env.result, "mine"), run, sweep):
         with pytest.warns(UserWarning, match="total regret is negative, -") as warned:
             play()
         assert (len(warned), warned[0].filename) == (1, __file__)
@@ -157,15 +155,15 @@ def test_sessions_that_were_not_recorded_are_counted():
 )
 def test_seeds_that_come_again_are_counted(recorded):
     """A seed counts as used again if sessions were played in between, as in a loop that seeds every
-    episode and so meets the same users again.
+    episode and so meets the same users again. A result has the seed before its first session.
     """
     env = recorded()
-    env.reset(seed=0)
-    for seed in (0, 0, 1, None, 0):
+    env.reset(seed=3)
+    for seed in (0, 0, 1, None, 0, 2):
         env.reset(seed=seed)
         env.step(env.action_space.sample())
     result, first = env.result("mine"), env.result("mine", 2)
-    assert result.reseeded == 2
+    assert (result.reseeded, result.seed) == (2, 0)
     assert "a seed was used again 2 times" in repr(result)
     assert (first.reseeded < 2, first.unrecorded) == (True, 0)
     assert first.seconds * result.steps[-1] == pytest.approx(2 * result.seconds)
@@ -279,12 +277,3 @@ def test_users_who_are_cut_off_earlier_are_another_environment(env_id):
     env.step(env.action_space.sample())
     names = {clickgym.run("Random", (env_id, given), 5).env, env.result("mine").env}
     assert names == {label if env_id.startswith("Cascade") else "PBMRank-v0"}
-
-
-def test_a_result_has_the_seed_before_its_first_session():
-    env = RecordRegret(gym.make("PBMRank-v0"))
-    for seed in (2, 3, None, 4):
-        env.reset(seed=seed)
-        if seed != 2:
-            env.step(range(5))
-    assert env.result("mine").seed == 3

@@ -43,10 +43,6 @@ class Shop(News):
         return observation, reward, False, cut, info
 
 
-def agent() -> Any:
-    return clickgym.agents.TopRank(L, K, horizon=1000, seed=0)
-
-
 class Remembers(clickgym.agents.Agent):
     """An agent that stores the observations before and after its lists."""
 
@@ -84,7 +80,7 @@ def test_regret_is_what_info_tells(tells):
 @pytest.mark.parametrize("tells", ["", "expected_reward"])
 def test_unknown_regret(tells):
     with pytest.warns(UserWarning, match="the regret in Shop is unknown") as warned:
-        result = clickgym.run(agent(), Shop(tells), 100, seed=0)
+        result = clickgym.run("TopRank", Shop(tells), 100, seed=0)
     assert len([it for it in warned if "is unknown" in str(it.message)]) == 1
     assert np.isnan(result.regret).all()
     assert result.reward[-1] > 0
@@ -136,7 +132,7 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
         (TimeLimit(Broken(), 3), "reset: ZeroDivisionError: .*"),
     ):
         with pytest.raises(SessionError, match=rf"^Broken, {fault} \(agent: TopRank\)$") as caught:
-            clickgym.run(agent(), env, 100, seed=0)
+            clickgym.run("TopRank", env, 100, seed=0)
         assert type(caught.value) is SessionError
 
 
