@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 import clickgym
+from clickgym.core.checks import check_number, check_positions, probabilities
 from clickgym.envs import ClickModel, kernel
 
 
@@ -54,8 +55,11 @@ class TiringModel(ClickModel):
     sample_kernel, marginals_kernel, expected_kernel = sample, marginals, expected
 
     def __init__(self, attraction, patience, n_positions):
-        self.parameters = Parameters(np.array(attraction, float), float(patience))
-        self.n_positions = n_positions
+        self.parameters = Parameters(
+            probabilities("attraction", attraction, (None,)),
+            check_number("patience", patience, 0, 1),
+        )
+        self.n_positions = check_positions(n_positions, self.n_items)
 
     def best_ranks(self, reward, cutoff):
         return np.arange(cutoff)  # positions in this order get the best items
@@ -65,6 +69,6 @@ class TiringModel(ClickModel):
 
 
 if __name__ == "__main__":
-    clickgym.check_click_model(TiringModel)  # raises an error that lists all faults
+    clickgym.check_click_model(TiringModel)  # raises an error that names the first fault
     users = TiringModel([0.2, 0.7, 0.4, 0.1, 0.5, 0.3], patience=0.6, n_positions=3)
     print(clickgym.sweep({"tiring users": users}, ["CascadeTS", "TopRank", "Random"], 10_000, 3))

@@ -17,6 +17,22 @@ PASSING = ["CM", *slow(*sorted({*CLICK_MODELS} - {"CM"}))]
 expected = PositionBasedModel.expected_kernel
 
 
+def planted(kernel):
+    """Return a PBM with another kernel, whose name says which one it replaces."""
+    kind = kernel.__name__.partition("_")[0]
+    return type(kernel.__name__, (PositionBasedModel,), {f"{kind}_kernel": kernel})
+
+
+def storing(name, stored):
+    """Return a click model that stores other attractions than a checked copy."""
+
+    def init(self, attraction, examination):
+        PositionBasedModel.__init__(self, np.zeros(len(attraction)), examination)
+        self.parameters = self.parameters._replace(attraction=stored(attraction))
+
+    return type(name, (PositionBasedModel,), {"__init__": init})
+
+
 @pytest.mark.parametrize("name", PASSING)
 def test_click_models_of_the_package(name):
     clickgym.check_click_model(CLICK_MODELS[name])
@@ -70,40 +86,12 @@ def marginals_of_neighbours(parameters, ranking, examination, clicks, scratch):
             clicks[k] *= 1 - parameters.attraction[ranking[k + 1]]
 
 
-class ComparesNeighbours(PositionBasedModel):
-    marginals_kernel = marginals_of_neighbours
-
-
 @kernel
 def sample_from_numpy(parameters, ranking, uniforms, clicks, examined):
     for k in range(len(ranking)):
         examined[k] = 1
         clicks[k] = np.random.random() < 0.5  # noqa: NPY002
     return -1
-
-
-class DrawsElsewhere(PositionBasedModel):
-    sample_kernel = sample_from_numpy
-
-
-class ForgetsExamined(PositionBasedModel):
-    sample_kernel = sample_clicks_only
-
-
-class ReturnsNoPlace(PositionBasedModel):
-    sample_kernel = sample_without_return
-
-
-class WritesTooFar(PositionBasedModel):
-    sample_kernel = sample_too_far
-
-
-class WrongMarginals(PositionBasedModel):
-    marginals_kernel = marginals_of_attraction
-
-
-class ExpectsAnyClickLess(PositionBasedModel):
-    expected_kernel = expected_any_less
 
 
 class WorstFirst(PositionBasedModel):
@@ -136,18 +124,19 @@ class ForgetsShape(PositionBasedModel):
 
 LINE = sample_too_far.__code__.co_firstlineno + 2
 FAULTS = {
-    ReturnsNoPlace: "sample returned None; expected -1, or the position",
-    WritesTooFar: rf"IndexError: .*model\.py:{LINE} in sample_too_far: .* property n_uniforms",
-    DrawsElsewhere: r"sample drew the clicks \[.* from the same uniform numbers",
+    planted(sample_without_return): "sample returned None; expected -1, or the position",
+    planted(sample_too_far): rf"IndexError: .*model\.py:{LINE} in .* property n_uniforms",
+    planted(sample_from_numpy): r"sample drew the clicks \[.* from the same uniform numbers",
     CountsByMethod: "n_uniforms is <bound method ",
-    ComparesNeighbours: "the click probability of position 1 changes .* below position 1; clicks ",
-    ForgetsExamined: "sample left an entry of clicks or examined that is not 0 or 1",
-    WrongMarginals: r"the click probability of \[2, 0, 3\] is ",
-    ExpectsAnyClickLess: r"the expected reward \(any_click, cutoff 2\) is ",
+    planted(marginals_of_neighbours): "the click probability of position 1 changes .* below",
+    planted(sample_clicks_only): "sample left an entry of clicks or examined that is not 0 or 1",
+    planted(marginals_of_attraction): r"the click probability of \[2, 0, 3\] is ",
+    planted(expected_any_less): r"the expected reward \(any_click, cutoff 2\) is ",
     WorstFirst: "the optimal list for clicks, cutoff ",
     WrongExamination: r"position_weights\(\) is ",
     ClicksAboveAttraction: "item . is clicked with probability .* but its attraction is",
     ForgetsShape: "shapes has no entry for patience",
+    storing("Ignores", lambda x: np.broadcast_to(0.5, len(x))): "attraction has no effect",
 }
 
 
@@ -157,6 +146,17 @@ def test_faults(model, monkeypatch):
         monkeypatch.setattr("clickgym.envs.check_click_model.SESSIONS", 1000)
     with pytest.raises(AssertionError, match=f"^{model.__name__}: {FAULTS[model]}"):
         clickgym.check_click_model(model)
+
+
+def test_parameters_that_nobody_checked():
+    """A model that stores what it was given passes, with two warnings."""
+
+    class Unchecked(storing("Stores", lambda x: np.array(x, float))):
+        short = "Unchecked"
+
+    with pytest.warns(UserWarning, match="^Unchecked: the constructor accepts -0.4 for") as warned:
+        clickgym.check_click_model(Unchecked)
+    assert "Unchecked: the array attraction can be changed" in str(warned[0].message)
 
 
 def test_nearly_every_session_has_a_click():

@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
-from collections.abc import Mapping
+import math
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_choice, is_integer, short_repr
-from ..core.errors import Fault, cause, expect, kernels_in_python
+from ..core.errors import FAILURES, Fault, cause, expect, kernels_in_python
 from ..core.kernels import entry, uncompiled
 from .click_env import ClickEnv
 from .click_models.click_model import ClickModel
@@ -27,6 +29,8 @@ PYTHON_SESSIONS = 200
 SIGMAS = 5.5
 """The largest accepted difference between a frequency and its probability, in standard errors."""
 EXACT = 1e-9
+IMPOSSIBLE = (-0.4, 1.4, math.nan)
+"""Values of parameters with which no probability may be outside [0, 1]."""
 
 Table = Mapping[tuple[str, str], float]
 """The values of parameters by name and shape, as in `draw_model`."""
@@ -37,7 +41,9 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
 
     If the model has a fault, an error names the first one. The function checks that
 
-    - ``shapes`` has an entry for each parameter that the constructor takes;
+    - ``shapes`` has an entry for each parameter that the constructor takes, and ``parameters`` has
+      a field for each entry;
+    - each parameter has an effect;
     - no kernel uses an index out of range;
     - clicks depend only on the item at their position and on what is above it;
     - in 40,000 sessions, ``sample`` draws with the probabilities that ``marginals`` and
@@ -63,6 +69,10 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
         AssertionError: the model has a fault; the message describes the first one.
         TypeError: ``model`` is not a subclass of `ClickModel`.
         ValueError: the model has no single number with this name, or does not accept a value.
+
+    Warns:
+        UserWarning: the array of a parameter can be changed, or the constructor accepts -0.4, 1.4
+            or nan although this gives probabilities outside [0, 1].
 
     Example:
         >>> import clickgym
@@ -91,22 +101,41 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
             clicks, _, left_at = drawn[0]
             _rewards(small_model, clicks, left_at)
             _bound_of_clicks(small_model)
+        _effects(models[-1])
         _optimum(model, table)
         for small_model in models[1:]:
+            _numbering(small_model)
             _weights(small_model)
             _files(small_model)
     except Fault as fault:
         raise AssertionError(f"{model.__name__}: {fault}") from None
+    for doubt in _unchecked_parameters(models[-1]):
+        warnings.warn(f"{model.__name__}: {doubt}", stacklevel=2)
 
 
 def _constructor(model_class: type[ClickModel]) -> None:
     """Check that `shapes` declares what the constructor takes. Files and environments would leave
     out anything else.
     """
-    known = {*model_class.shapes, "n_items", "n_positions"}
-    for name, argument in inspect.signature(model_class).parameters.items():
+    shapes, arguments = model_class.shapes, inspect.signature(model_class).parameters
+    known = {*shapes, "n_items", "n_positions"}
+    for name, argument in arguments.items():
         is_known = name in known or "VAR_" in argument.kind.name  # *args and **kwargs
         expect(is_known, f"shapes has no entry for {name}, which the constructor takes")
+    has_items = "L" in shapes.values() or model_class.n_items is not ClickModel.n_items
+    expect(has_items, "no parameter has the shape 'L', so override the property n_items")
+    for name, shape in shapes.items():
+        expect(name in arguments, f"the constructor does not take {name}, which shapes declares")
+        expect(
+            shape in ("L", "K", "KK", ""),
+            f"shapes[{name!r}] is {shape!r}; expected 'L', 'K', 'KK' or '' (see its docstring)",
+        )
+        for size, letter in (("n_items", "L"), ("n_positions", "K")):
+            is_required = size in arguments and arguments[size].default is inspect.Parameter.empty
+            expect(
+                not (letter in shape and is_required),
+                f"the constructor requires {size}, which is the length of {name}; leave it out",
+            )
 
 
 def _draw_checked_model(
@@ -114,14 +143,20 @@ def _draw_checked_model(
 ) -> Any:
     try:
         model = draw_model(model_class, table, n_items, n_positions, seed=0)
+        actual = model.n_items, model.n_positions
     except ValueError as error:
         raise ValueError(
             f"{model_class.__name__}: {error}; the check draws parameters from [0, 1], unless you "
             "pass a number, as in check_click_model(MyModel, {'slope': 2.5}), or their default is "
             "None"
         ) from None
-    actual, expected = (model.n_items, model.n_positions), (n_items, n_positions)
+    except FAILURES as error:
+        raise Fault(cause(error)) from None
+    expected = n_items, n_positions
     expect(actual == expected, f"n_items, n_positions are {actual}; expected {expected}")
+    fields = model.parameters._asdict()
+    for name in model.shapes:
+        expect(name in fields, f"parameters has no field {name}, which shapes declares")
     is_number = is_integer(model.n_uniforms)
     expect(
         is_number,
@@ -173,6 +208,61 @@ def _run(model: Any) -> None:
             if model.scan_kernel is not None:
                 model.scan_kernel(parameters, code, *np.empty((2, model.n_items)))
             model._search(REWARDS[code], model.n_positions)
+
+
+def _effects(model: Any) -> None:
+    """Check that each parameter has an effect."""
+    for name in model.shapes:
+        value = np.asarray(getattr(model.parameters, name))
+        usual = _exact_values(model, name, value)
+        other = _exact_values(model, name, np.where(value == 1.0, 0.5, 1.0))
+        is_rejected = not len(other[0])
+        expect(
+            is_rejected or not all(map(np.array_equal, usual, other)),
+            f"{name} has no effect: all probabilities and expected rewards stay the same if it "
+            "becomes 1; store it in the constructor, and use it in all kernels",
+        )
+
+
+def _unchecked_parameters(model: Any) -> Iterator[str]:
+    """Yield a line for each parameter whose array can be changed, and for each that the constructor
+    accepts although it gives impossible probabilities.
+    """
+    for name in model.shapes:
+        stored = getattr(model.parameters, name)
+        if isinstance(stored, np.ndarray) and stored.flags.writeable:
+            yield (
+                f"the array {name} can be changed; store what probabilities(...) from "
+                f"clickgym.core.checks returns, or set {name}.flags.writeable = False for a copy"
+            )
+        for wrong in IMPOSSIBLE:
+            chances, _ = _exact_values(model, name, np.full(np.shape(stored), wrong))
+            is_possible = (chances >= -EXACT) & (chances <= 1.0 + EXACT)  # False for nan
+            if not is_possible.all():
+                yield (
+                    f"the constructor accepts {wrong} for {name}, which gives the probability "
+                    f"{chances[~is_possible][0]:.3g}; check {name} with probabilities or "
+                    "check_number from clickgym.core.checks"
+                )
+                break
+
+
+def _exact_values(model: Any, name: str, values: Any) -> tuple[NDArray[np.float64], ...]:
+    """Return the probabilities of examination and clicks, and the expected rewards, of a model with
+    other values of one parameter; return two empty arrays if the model rejects these values.
+    """
+    try:
+        with uncompiled():  # an impossible value may give an index out of range
+            other = model.with_items(**{name: values[()]})
+            chances = [other._marginals(ranking).ravel() for ranking in _lists(model)]
+            rewards = [
+                other.expected_reward(ranking, *question)
+                for ranking in _lists(model)
+                for question in _questions(model)
+            ]
+    except FAILURES:
+        return np.empty(0), np.empty(0)
+    return np.concatenate(chances), np.array(rewards)
 
 
 def _order_of_reading(model: Any) -> None:
@@ -284,6 +374,18 @@ def _bound_of_clicks(model: Any) -> None:
             )
 
 
+def _numbering(model: Any) -> None:
+    """Check that nothing changes if the same items have other numbers."""
+    ranking, order = _lists(model)[0], np.roll(np.arange(model.n_items), 1)
+    clicks = model.click_probabilities(ranking)
+    renamed = model.relabelled(np.argsort(order)).click_probabilities(order[ranking])
+    expect(
+        np.allclose(renamed, clicks, rtol=0, atol=EXACT),
+        f"the click probability is {clicks}, but {renamed} if the items are numbered differently; "
+        "read the parameters of items at ranking[k], not at k, and store each in its own field",
+    )
+
+
 def _weights(model: Any) -> None:
     first, second = map(model.examination_probabilities, _lists(model))
     weights = model.position_weights()
@@ -303,13 +405,14 @@ def _files(model: Any) -> None:
     names = f"{type(model).__name__}.short is {model.short!r}, which is the name of"
     hint = "give your class a short name of its own"
     expect(type(loaded) is type(model), f"{names} {type(loaded).__name__}; {hint}")
-    expect(loaded == model, f"from_dict(to_dict()) of {model!r} is {loaded!r}")
-    ranking, order = _lists(model)[0], np.roll(np.arange(model.n_items), 1)
-    clicks = model.click_probabilities(ranking)
+    for name, value in model._arguments().items():
+        is_same = np.array_equal(value, loaded._arguments()[name])
+        hint = "the constructor must store each argument in the field of its name"
+        expect(is_same, f"from_dict(to_dict()) changes {name}; {hint}")
+    ranking = _lists(model)[0]
     shortened = model.with_positions(2).click_probabilities(ranking[:2])
-    _expect_close("the click probability with_positions(2)", shortened, clicks[:2])
-    renamed = model.relabelled(np.argsort(order)).click_probabilities(order[ranking])
-    _expect_close("the click probability of relabelled items", renamed, clicks)
+    clicks = model.click_probabilities(ranking)[:2]
+    _expect_close("the click probability with_positions(2)", shortened, clicks)
     env = ClickEnv(model)
     env.reset(seed=0)
     expect(
