@@ -79,6 +79,7 @@ def test_registration_by_name(tmp_path, monkeypatch):
         ("Queries", two, "QueryUsers of SHY"),
     ):
         assert gym.make(f"{form}ShyRank-v0", **given).unwrapped.model.kind == kind
-        hint = {"NonStationary": ", such as 'abrupt'", "Queries": ", such as 'queries'"}.get(form)
-        with pytest.raises(ValueError, match=f"--instances.{hint or ', or the parameters'}"):
-            gym.make(f"{form}ShyRank-v0")
+        hint = {"NonStationary": "abrupt", "Contextual": "linear:query="}.get(form, "queries")
+        for instance in (None, "uniform:n_items=4"):
+            with pytest.raises(ValueError, match=f"such as '{hint}"):
+                gym.make(f"{form}ShyRank-v0", instance=instance)

@@ -28,6 +28,15 @@ FORMS: dict[str, type[UserModel] | None] = {
 means that the users are the click model itself.
 """
 
+EXAMPLES = {
+    "": "uniform",
+    "NonStationary": "abrupt",
+    "Contextual": "linear:query=users.json",
+    "Queries": "queries",
+}
+"""For each of the `FORMS`, an instance that also has users of the user's own click model. The file
+``users.json`` stands for an instance of this model.
+"""
 
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "reference", "render_mode")
 """The arguments that every environment accepts, whatever its users; messages list them."""
@@ -89,15 +98,18 @@ def resolve_model(
     if instance is None:
         instance = default_instance(form, click_model)
     if instance is None:
-        families = {"": "uniform", "NonStationary": "abrupt", "Queries": "queries"}
-        hint = f", such as {families[form]!r} for your own click model" if form in families else ""
         raise ValueError(
-            f"a {kind} has no default instance: pass instance=... (--instances){hint}, or the "
-            "parameters of the model"
+            f"a {kind} has no default instance: pass instance=... (--instances), such as "
+            f"{EXAMPLES[form]!r} for your own click model, or the parameters of the model"
         )
     if isinstance(instance, str) and not instance.endswith(".json"):
         check_base_name(instance, kind)
     loaded_instance = load_instance(instance)
+    if form and kind not in loaded_instance.models:
+        raise ValueError(
+            f"the instance {loaded_instance.name!r} has no {kind}; it has "
+            f"{', '.join(loaded_instance.models)}; use an instance such as {EXAMPLES[form]!r}"
+        )
     # Candidates change from session to session, so they have no production list.
     initial_ranking = None if form == "Contextual" else loaded_instance.initial_ranking
     scale = float(loaded_instance.estimation.get("scale", 1.0))

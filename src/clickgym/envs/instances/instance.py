@@ -285,7 +285,8 @@ def load_instance(name: AnyInstance) -> Instance:
         return _from_content("custom", name, "the instance")
     if not isinstance(name, str | PathLike):
         raise TypeError(f"instance is {short_repr(name)}; expected a name, path, dict or Instance")
-    if not isinstance(name, str) or name.endswith(".json"):
+    has_arguments = str(name).partition(":")[0] in FAMILIES  # such as linear:query=users.json
+    if not isinstance(name, str) or (name.endswith(".json") and not has_arguments):
         return _read_file(check_path("instance", name))
     base = check_base_name(name)
     make = FAMILIES.get(base, _shipped)

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from ...core.checks import AN_ENV, check_kind, short_repr, unknown_message
+from ...core.checks import AN_ENV, check_kind, short_repr, suggestions, unknown_message
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.modules import module_of
 from ...envs import ENVIRONMENTS, ClickEnv, UserModel
@@ -58,13 +58,14 @@ def _find_spec(env_id: str) -> EnvSpec:
         return gym.registry[name]
     if colon and f"{name}-v0" in gym.registry:
         raise ValueError(f"unknown environment {env_id!r}; did you mean '{env_id}-v0'?")
-    if colon:
-        raise ValueError(
-            f"environment {env_id!r}: importing {module!r} does not register {name!r}; "
-            "call clickgym.register_click_model or gymnasium.register in this module"
-        )
     own = [each for each, spec in gym.registry.items() if not _is_of_gymnasium(spec)]
     ids = dict.fromkeys([*ENVIRONMENTS, *own])
+    if colon:
+        raise ValueError(
+            f"environment {env_id!r}: importing {module!r} does not register {name!r}"
+            f"{suggestions(name, ids)}; call clickgym.register_click_model or gymnasium.register "
+            "in this module"
+        )
     raise ValueError(
         f"{unknown_message('environment', env_id, ids)}; name your own environment as module:Id-v0"
     )
