@@ -59,6 +59,7 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
     for name in NAMES:
         assert printed(["show", name]).startswith(f"{name}\n")
     assert "first 7 positions" in printed(["show", "ndcg@7"])
+    assert "after sessions [5, 10]" in printed(["show", "abrupt:length=5,n_epochs=3"])
     assert "name 'toprank'; did you mean 'TopRank'" in refused(["show", "mine=toprank"])
 
 

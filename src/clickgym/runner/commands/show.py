@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ...agents import AGENTS
-from ...core.checks import unknown_message
+from ...core.checks import short_repr, unknown_message
 from ...core.modules import object_of
 from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
@@ -92,10 +92,12 @@ def text_of(name: str) -> str:
 
 
 def _description_of(instance: Instance) -> str:
-    """Return the description of an instance, the source of its parameters, and a line for each fact
-    about their estimation.
+    """Return the description of an instance, the source of its parameters, a line for each fact
+    about their estimation, and a line with the steps at which users change.
     """
     facts = [f"{name}: {_as_text(fact)}" for name, fact in instance.estimation.items()]
+    changes = {short_repr([*model.starts[1:]]) for model in instance.models.values()} - {"[]"}
+    facts += [f"users change after sessions {steps}" for steps in sorted(changes)]
     lines = [instance.description or repr(instance), instance.origin, *facts]
     return "\n".join(line for line in lines if line)
 
