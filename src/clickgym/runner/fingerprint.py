@@ -66,6 +66,8 @@ class Fingerprint:
             content = self.digests.get(self.spec)
             if content and content == other.digests.get(str(other.spec)):
                 return None  # the same users in another file
+            if all(str(spec).startswith("Instance ") for spec in (self.spec, other.spec)):
+                return "its users have changed"
             return f"it stands for {self.spec} in one sweep and for {other.spec} in the other"
         if any(each.files and not each.digests for each in (self, other)):
             first, second = self.files | self.values, other.files | other.values
@@ -73,7 +75,7 @@ class Fingerprint:
         else:
             first, second = self.digests | self.values, other.digests | other.values
             names = first.keys() | second.keys()
-        for name in sorted(names):
+        for name in sorted(names - {self.spec} if self.spec.startswith("Instance ") else names):
             if json.dumps(first.get(name)) != json.dumps(second.get(name)):
                 return f"{name} has changed"
         return None
@@ -94,6 +96,9 @@ def fingerprint_of(obj: Any, resolved: Any) -> Fingerprint:
     maker, arguments = split(obj)
     spec = spec_of((_as_json(maker), {key: _as_json(value) for key, value in arguments.items()}))
     fingerprint = Fingerprint(spec)
+    if isinstance(maker, Instance):  # clickgym 9.0 saved only the spec, which includes the notes
+        content = json.dumps(maker.to_dict()).encode()
+        fingerprint.digests[str(spec)] = _digest(_without_notes(content))
     maker, arguments = split(resolved)
     parts = [maker, *arguments.values()]
     for name in parts:
