@@ -82,7 +82,8 @@ AGENT CascadeTS:feedbak=x         unknown hyperparameter 'feedbak'; did you mean
 AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
 AGENT EpsilonGreedy:epsilon=1,epsilon=0   expected key=value once for each key
 AGENT mine=TopRank mine=Random    two agents have the label 'mine'
-AGENT no_module:MyAgent           there is no module 'no_module'
+AGENT no_module.py:MyAgent        did you mean 'no_module:MyAgent'?
+AGENT FrozenPolicy                FrozenPolicy requires model: pass model=
 AGENT clumsy:NoAgent              is neither a subclass of clickgym.agents.Agent
 AGENT lacks:MyAgent               'lacks' cannot be imported: ModuleNotFoundError
 AGENT ends:MyAgent                'ends' cannot be imported: its import parses the command line

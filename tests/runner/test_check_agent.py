@@ -187,6 +187,11 @@ class WritesPastTheEnd(Shuffles):
     update_kernel = write_past_the_end
 
 
+@kernel
+def assign_a_field(state, ranking, clicks):
+    state.clicks += clicks.sum()
+
+
 class KeepsIntegers(Shuffles):
     def __init__(self, n_items, n_positions, *, prior=0.5, seed=None):
         super().__init__(n_items, n_positions, seed, prior=prior)
@@ -194,6 +199,8 @@ class KeepsIntegers(Shuffles):
 
 COMPILED = {
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 .*",
+    type("Assigns", (Shuffles,), {"update_kernel": assign_a_field}): "- kernels: .* one entry",
+    type("Lacks", (Shuffles,), {"state_type": NamedTuple("Empty", [("x", int)])}): ".*value for x",
 }
 
 

@@ -134,6 +134,13 @@ class CompiledAgent(Agent):
             if name not in values and name in self.hyperparameters:
                 value = self.hyperparameters[name]
                 values[name] = value.copy() if isinstance(value, np.ndarray) else value
+        missing = set(self.state_type._fields) - {*values, *self.state_type._field_defaults}
+        if missing:
+            raise TypeError(
+                f"the state has no first value for {', '.join(sorted(missing))}: pass a "
+                "hyperparameter of this name to super().__init__, return the value from "
+                "first_values, or declare it with Annotated"
+            )
         state = self.state_type(**values)
         check_dtypes(state)
         return state

@@ -125,6 +125,8 @@ def explanation(error: str) -> str:
             "the kernel creates an array, list or string, but kernels cannot allocate memory; "
             "create the array outside the kernel, and pass it as an argument"
         )
+    elif called := re.search(r"Untyped global name '(\w+)':.*<class 'function'>", message):
+        reason = f"the function {called[1]} is not a kernel; decorate it with @kernel"
     else:
         reason = re.split(r"nopython frontend\)|specific error:", message)[-1]
         reason = " ".join(re.split("There are|File |During|raised from", reason)[0].split())

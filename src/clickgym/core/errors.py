@@ -23,6 +23,13 @@ may call `sys.exit`; `KeyboardInterrupt` (Ctrl-C) is not.
 """
 
 
+FIXED_FIELD = (
+    "a kernel can change the arrays of a named tuple, but not replace its fields: make a counter "
+    "an array with one entry, and write to counter[0]"
+)
+"""What a message says if a kernel assigns to a field, as in ``state.counter += 1``."""
+
+
 class SessionError(RuntimeError):
     """An error during a run. The message names the agent or model, the environment, the step and
     the cause.
@@ -93,4 +100,5 @@ def kernels_in_python() -> Iterator[None]:
     except Fault:
         raise
     except FAILURES as error:
-        raise Fault(cause(error)) from None
+        hint = f"; {FIXED_FIELD}" if str(error) == "can't set attribute" else ""
+        raise Fault(cause(error) + hint) from None

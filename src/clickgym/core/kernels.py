@@ -40,6 +40,7 @@ import numpy as np
 
 from .checks import short_repr
 from .compiling import COMPILES, OPTIONS, Held, KernelError, explanation, numba, register_jitable
+from .errors import FIXED_FIELD
 from .kernel_key import key_of, records_among
 
 
@@ -273,6 +274,8 @@ class _Entry:
             compiled.compile((*map(numba.typeof, arguments),))
         except numba.core.errors.NumbaError as error:
             raise KernelError(explanation(str(error))) from None
+        except NotImplementedError as error:  # numba's only word on an assignment to a field
+            raise KernelError(f"a kernel does not compile: {error}; {FIXED_FIELD}") from None
         finally:
             if was_collecting:
                 gc.enable()

@@ -35,9 +35,11 @@ def module_of(noun: str, name: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and module.partition(".")[0] == error.name.partition(".")[0]:
+            without = name.replace(".py:", ":", 1)
+            hint = "" if without == name else f"; did you mean {without!r}?"
             raise ValueError(
                 f"{noun} {name!r}: there is no module {module!r} among the installed packages "
-                f"or in the working folder, {folder}"
+                f"or in the working folder, {folder}{hint}"
             ) from None
         fault: BaseException = error  # the module exists, but one of its own imports is missing
     except FAILURES as error:

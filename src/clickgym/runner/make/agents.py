@@ -185,6 +185,13 @@ def make_resolved_agent(
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown_message("hyperparameter", key, names))
     filled_in = copy.deepcopy(_filled_in(maker, arguments, env, horizon))
+    for key, parameter in parameters_of(maker).items():
+        if parameter.default is parameter.empty and key not in {*filled_in, *arguments, "seed"}:
+            own = ", ".join([*SET_BY_THE_RUN, *OBSERVED])
+            raise TypeError(
+                f"{name} requires {key}: pass {key}=... (clickgym itself passes {own}, and what "
+                "the class attribute `requires` lists)"
+            )
     with naming_errors(f"agent {name}", AgentError):
         result: Any = maker(**filled_in, **arguments, seed=seed)
     if not isinstance(result, BaseAgent):
@@ -234,7 +241,7 @@ def _filled_in(
             if sizes.n_features and source.endswith("_ranking"):
                 reason = f"requires {key}, but {name_of(env)} has new items in every session"
             else:
-                depends = ""
+                depends = "" if source == key else f" under the name {source!r}"
                 if source == "examination" and user_model_of(env) is not None:
                     depends = " (it depends on the list, and these users have no production list)"
                 reason = (
