@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from . import agents, envs
 from .envs import register_click_model
 from .envs.check_click_model import check_click_model
-from .measure.recorders import RecordRegret, RecordVectorRegret
+from .measure.record_regret import RecordRegret, RecordVectorRegret
 from .measure.result import Result
 from .runner.check_agent import check_agent
 from .runner.make.agents import make_agent

@@ -34,9 +34,9 @@ from .registration import ENVIRONMENTS, register_click_model
 from .simulation.task import REWARDS, Kernels, Task
 from .simulation.user_model import UserModel
 from .spaces import RankedList, check_ranking
-from .users.contextual.features import interaction_pairs, with_products
-from .users.contextual.model import ContextualModel
-from .users.memory.model import CascadeMDP
+from .users.contextual import ContextualModel
+from .users.contextual_features import interaction_pairs, with_products
+from .users.memory import CascadeMDP
 from .users.piecewise_stationary import PiecewiseStationaryModel
 from .users.queries import QueryUsers
 from .vector_env import ClickVectorEnv

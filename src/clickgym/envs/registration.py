@@ -24,7 +24,7 @@ from .click_models.trust_bias import TrustBiasModel
 from .click_models.user_browsing import UserBrowsingModel
 from .resolve_model import FORMS, default_instance, forms_of
 from .simulation.user_model import UserModel, user_model_class
-from .users.memory.model import CascadeMDP
+from .users.memory import CascadeMDP
 
 USERS: dict[str, type[UserModel]] = {
     "CMRank-v0": CascadeModel,

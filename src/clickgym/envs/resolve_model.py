@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core.checks import short_repr, suggestions
 from .instances.instance import AnyInstance, check_base_name, load_instance
 from .simulation.user_model import UserModel, user_model_class
-from .users.contextual.model import ContextualModel
+from .users.contextual import ContextualModel
 from .users.piecewise_stationary import PiecewiseStationaryModel
 from .users.queries import QueryUsers
 

@@ -17,7 +17,7 @@ from .fitting import fit_models
 from .judgments import GRADED_USERS, Judgments, held_out_ndcg, judged_instance, read_judgments
 from .log import ClickLog, write_tidy
 from .reading import read_log
-from .record import record
+from .recording import record
 
 __all__ = [
     "GRADED_USERS",

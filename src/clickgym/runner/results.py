@@ -32,7 +32,7 @@ from .reports.summaries import (
     share_no_instance,
     split_instances,
 )
-from .results_folder import (
+from .sweep_folder import (
     CONFIG,
     FIGURES,
     LABEL_COLUMNS,

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from clickgym.envs import ContextualModel, PositionBasedModel, load_instance
-from clickgym.envs.users.contextual.features import with_products
+from clickgym.envs.users.contextual_features import with_products
 
 pytestmark = pytest.mark.uncompiled
 

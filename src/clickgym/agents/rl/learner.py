@@ -26,7 +26,7 @@ from ...core.checks import (
     unknown_message,
 )
 from ...envs.env_properties import EnvTraits
-from ...measure.sessions import why_not_parallel
+from ...measure.session_reader import why_not_parallel
 from ..agent import BaseAgent, Seed, UnsuitedError
 
 if TYPE_CHECKING:

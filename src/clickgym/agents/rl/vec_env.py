@@ -29,8 +29,8 @@ from ...envs.wrappers.item_by_item import (
     lists_are_episodes,
     space_of_partial_lists,
 )
-from ...measure.recorders import RecordVectorRegret
-from ...measure.sessions import checked_stream, of_stream
+from ...measure.record_regret import RecordVectorRegret
+from ...measure.session_reader import checked_stream, of_stream
 
 CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"
 """The name under which clickgym's ids are registered."""

@@ -5,8 +5,8 @@ folder also contains the files of the real queries that come with clickgym.
 from . import (  # noqa: F401 - imports register families
     contextual_families,
     families,
+    memory_families,
     query_family,
-    stateful_families,
 )
 from .instance import (
     DEFAULT_INSTANCE,

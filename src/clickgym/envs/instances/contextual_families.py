@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ...core.checks import check_choice
 from ...core.sums import products_of_rows
 from ..click_models.click_model import ClickModel
-from ..users.contextual.features import INTERACTIONS, interaction_pairs, largest_norm
-from ..users.contextual.model import ContextualModel
+from ..users.contextual import ContextualModel
+from ..users.contextual_features import INTERACTIONS, interaction_pairs, largest_norm
 from .families import child_rng, click_models
 from .instance import (
     DEFAULT_INSTANCE,

@@ -15,7 +15,7 @@ from ...runner.make.environments import make_env
 from ...runner.make.labels import all_instances
 from ..log import check_table, write_tidy
 from ..reading import read_log
-from ..record import record as record_
+from ..recording import record as record_
 
 
 def record(

@@ -23,7 +23,7 @@ from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
 from ...envs.env_properties import click_env_of, clicks_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
-from ...measure.sessions import SessionReader, measure_stream, own_sessions, session_readers
+from ...measure.session_reader import SessionReader, measure_stream, own_sessions, session_readers
 from ..run_errors import AgentError, agent_error, check_list, environment_error
 from .run_inputs import CHUNK, Run, first_observation
 

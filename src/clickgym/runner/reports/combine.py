@@ -10,7 +10,7 @@ import polars
 from polars import col
 
 from ...measure.result import HOW_PLAYED, NO_SESSION, same_users_message
-from ..results_folder import Config
+from ..sweep_folder import Config
 from .summaries import IS_OWN
 
 

@@ -17,7 +17,7 @@ from ...core.text import duration, one_line, regret_text, shorten
 from ...measure.metrics import is_sum
 from ..console import Column, print_table, print_text
 from ..make.agents import requirements, resolve_agent
-from ..results_folder import LABEL_COLUMNS
+from ..sweep_folder import LABEL_COLUMNS
 from .summaries import (
     HAS_OTHER_USERS,
     IS_OWN,

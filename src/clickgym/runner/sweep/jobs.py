@@ -24,7 +24,7 @@ from ..make.environments import make_env
 from ..play.play_run import engine_of, play_run
 from ..play.run_inputs import OnChunk
 from ..play.run_metrics import Metrics
-from ..results_folder import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
+from ..sweep_folder import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
 from .plan import Plan
 from .workers import (
     Progress,

@@ -18,7 +18,7 @@ from ..make.environments import EnvLike, ResolvedEnv, make_env, resolve_env
 from ..make.labels import all_instances, split_label
 from ..play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
 from ..play.run_metrics import Metrics
-from ..results_folder import Cell, Config, versions
+from ..sweep_folder import Cell, Config, versions
 
 SESSIONS_PER_CALL = 20_000
 """The approximate number of sessions that a worker plays in one call, if the runs are short and

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ....core.checks import as_integers, as_numbers, probabilities
-from ....core.sums import weighted_sums
-from ...click_models.click_model import ClickModel, click_model_of
-from ...simulation.user_model import UserModel
-from .features import largest_norm, squared_norms
-from .task import CandidateTask, Pool
+from ...core.checks import as_integers, as_numbers, probabilities
+from ...core.sums import weighted_sums
+from ..click_models.click_model import ClickModel, click_model_of
+from ..simulation.user_model import UserModel
+from .contextual_features import largest_norm, squared_norms
+from .contextual_kernels import CandidateTask, Pool
 
 ROUNDING = 1e-9
 """The tolerance for norms and attractions that may exceed their bounds by rounding errors."""

@@ -1,4 +1,4 @@
-"""Families of instances with stateful users, who click less or more after certain clicks."""
+"""Families of instances of users with memory, who click less or more after certain clicks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..users.memory.model import CascadeMDP
+from ..users.memory import CascadeMDP
 from .instance import Count, Instance, Seed, family, instance_of, load_instance
 
 Floats: TypeAlias = NDArray[np.float64]

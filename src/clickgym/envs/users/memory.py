@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ....core.checks import (
+from ...core.checks import (
     as_integers,
     as_numbers,
     check_count,
@@ -25,11 +25,11 @@ from ....core.checks import (
     check_positions,
     probabilities,
 )
-from ....core.sums import solve, weighted_sums
-from ...simulation.scan import best_scan
-from ...simulation.user_model import UserModel
-from ...spaces import named_ranking
-from .task import StatefulConstants, StatefulTask
+from ...core.sums import solve, weighted_sums
+from ..simulation.scan import best_scan
+from ..simulation.user_model import UserModel
+from ..spaces import named_ranking
+from .memory_kernels import MemoryConstants, MemoryTask
 
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
@@ -195,7 +195,7 @@ class CascadeMDP(UserModel):
 
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
-    ) -> list[StatefulTask]:
+    ) -> list[MemoryTask]:
         """Return the only task, in a list (see `UserModel.tasks`).
 
         Raises:
@@ -217,7 +217,7 @@ class CascadeMDP(UserModel):
         values = np.atleast_2d(self.value)
         # The value of each state after the next session, when one session fewer is left.
         later = np.vstack([np.zeros(self.n_states), values[:-1]]) if has_fixed_length else values
-        constants = StatefulConstants(
+        constants = MemoryConstants(
             self.attraction,
             self.click_rewards,
             worth=np.array([self.worth(value) for value in later]),
@@ -228,7 +228,7 @@ class CascadeMDP(UserModel):
             n_sessions=self.n_sessions or 0,
         )
         best = self.best.reshape(len(values), self.n_states, self.n_positions)
-        return [StatefulTask(self, constants, best)]
+        return [MemoryTask(self, constants, best)]
 
     # --------------------------------------------------------------------------------- exact values
 

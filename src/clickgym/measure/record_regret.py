@@ -39,7 +39,13 @@ from .result import (
     same_users_message,
     warn_of_negative_regret,
 )
-from .sessions import SessionReader, checked_stream, measure_stream, own_sessions, session_readers
+from .session_reader import (
+    SessionReader,
+    checked_stream,
+    measure_stream,
+    own_sessions,
+    session_readers,
+)
 
 
 class _Recorder:

@@ -12,7 +12,7 @@ import numpy as np
 from ..agents import Agent
 from ..core.checks import AN_ENV, check_count, check_kind
 from ..envs.env_properties import sizes_of
-from ..measure.sessions import SessionReader
+from ..measure.session_reader import SessionReader
 from ..runner.play.play_run import run
 from .log import ClickLog
 

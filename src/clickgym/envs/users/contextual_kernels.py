@@ -3,7 +3,7 @@ and compute the best list of these candidates.
 
 The state contains the item parameters of the candidates on all streams. Before a session is
 simulated, its stream's parameters are copied into the arrays that the click model's kernels read.
-The letters are the same as in `clickgym.envs.users.contextual.model`.
+The letters are the same as in `clickgym.envs.users.contextual`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
-from ....core.kernels import kernel
-from ....core.state import Flags, Floats, Ints, first_arrays
-from ...click_models.click_model import ClickModel, branch_and_bound
-from ...simulation.scan import scan
-from ...simulation.task import Kernels, Task, click_session
+from ...core.kernels import kernel
+from ...core.state import Flags, Floats, Ints, first_arrays
+from ..click_models.click_model import ClickModel, branch_and_bound
+from ..simulation.scan import scan
+from ..simulation.task import Kernels, Task, click_session
 
 
 class Pool(NamedTuple):

@@ -1,7 +1,7 @@
 """The task of stateful users: kernels that simulate a session, and draw the next state or a new
 user.
 
-The letters are the same as in `clickgym.envs.users.memory.model`.
+The letters are the same as in `clickgym.envs.users.memory`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.typing import NDArray
 
-from ....core.kernels import kernel
-from ....core.state import Floats, Ints
-from ...simulation.task import Kernels, Task
+from ...core.kernels import kernel
+from ...core.state import Floats, Ints
+from ..simulation.task import Kernels, Task
 
 
-class StatefulConstants(NamedTuple):
-    """The constants of a `StatefulTask`. If each user has a fixed number of sessions, the letter D
+class MemoryConstants(NamedTuple):
+    """The constants of a `MemoryTask`. If each user has a fixed number of sessions, the letter D
     is this number, and there is a row for each number of sessions left; otherwise D is 1.
     """
 
@@ -102,7 +102,7 @@ def advance(constants, state, b, rng):
     return has_left
 
 
-class StatefulTask(Task):
+class MemoryTask(Task):
     """Task of stateful users, in which all positions count.
 
     Args:
@@ -115,7 +115,7 @@ class StatefulTask(Task):
     state_type = State
     fields = {"state": "user"}
 
-    def __init__(self, model: Any, constants: StatefulConstants, best: NDArray[np.int64]) -> None:
+    def __init__(self, model: Any, constants: MemoryConstants, best: NDArray[np.int64]) -> None:
         self.model, self.constants, self._best = model, constants, best
         spaces: dict[str, Any] = {
             "clicks": MultiBinary(model.n_positions),

@@ -1,1 +1,0 @@
-"""Stateful users, whose clicks in one session change how they click in later sessions."""
