@@ -143,7 +143,7 @@ def _play_chunk(
     agent, meter = run.agent, run.meter
     env: Any = run.env.unwrapped
     n_lists = int(env.shown.n_lists[0])
-    regret, start = meter.totals[0], clock()
+    regret, start = meter.totals[REGRET], clock()
     try:
         played, reward, satisfied = play_sessions(size)
     except KernelError:
@@ -152,10 +152,10 @@ def _play_chunk(
         fault = run.metrics.error(error, meter.totals) or error
         raise _chunk_error(agent, env, meter.step, n_lists, fault) from error
     seconds = clock() - start
-    if played < size:
+    if played < size:  # the kernel stopped at an invalid list; `check_list` raises the error
         step = meter.step + played + 1
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
-    regret = meter.totals[0] - regret
+    regret = meter.totals[REGRET] - regret
     env.finish_sessions(size, regret, agent.ranking.copy(), reward, satisfied)
     agent.ranking[0] = -1  # tells the agent that no list is waiting for clicks
     meter.advance(size)

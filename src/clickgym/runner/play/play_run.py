@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.wrappers import DelayObservation
 from numpy.typing import ArrayLike, NDArray
 
-from ...agents import CompiledAgent, FrozenPolicy, Random
+from ...agents import CompiledAgent, FrozenPolicy, Learner, Random
 from ...agents.agent import BaseAgent, UnsuitedError
 from ...core.checks import check_choice, check_horizon, check_seed
 from ...core.errors import SessionError
@@ -227,14 +227,6 @@ def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
         warnings.warn(message, stacklevel=3)
 
 
-LOOPS: dict[str, Callable[[Run], float]] = {
-    "compiled": play_compiled,
-    "python": play_python,
-    FrozenPolicy.engine: play_python,
-}
-"""The function that plays a run, for each engine. All other engines are libraries of RL algorithms,
-for which `play_learner` plays the run.
-"""
 ROUNDING = 1e-9
 """The largest decrease of regret per session, in clicks, that counts as a rounding error."""
 
@@ -285,8 +277,13 @@ def play_run(
     name = type(agent).__name__
     label = f"{name}, continued" if agent.has_played else name
     query = query_of(env)
-    agent.has_played = engine != FrozenPolicy.engine
-    seconds = LOOPS.get(engine, play_learner)(run)
+    agent.has_played = not isinstance(agent, FrozenPolicy)
+    if engine == "compiled":
+        seconds = play_compiled(run)
+    elif isinstance(agent, Learner):  # the engine is the library whose training loop runs
+        seconds = play_learner(run)
+    else:
+        seconds = play_python(run)
     # This number includes sessions that a wrapper played without reporting them.
     n_simulated = click_env.n_simulated - n_simulated_before if click_env else 0
     if click_env is without_own_wrappers(env):

@@ -199,7 +199,7 @@ def play_runs(
     for number in numbers:
         seed = run_seed(config.seed, instance, number, plan.n_queries)
         agent = make_resolved_agent(own_copies(plan.agent), env, config.horizon, seed)
-        if plan.engine == FrozenPolicy.engine:
+        if isinstance(agent, FrozenPolicy):
             engine_of(agent, env)  # tells the agent the space of observations, which it flattens
         result = play_run(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
         runs[env_label, instance, agent_label, number] = replace(
