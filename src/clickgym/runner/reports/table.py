@@ -122,7 +122,6 @@ def format_table(
     if names:  # the names of instances say which family they are from, so they are changed last
         results = _renamed(results, names)
         table = table.with_columns(col("env", "agent", "reference").replace(names))
-    unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
     is_single = len(results.rows.select("instance", "sweep_seed", "run").unique()) == 1
     optional = {
@@ -139,41 +138,8 @@ def format_table(
         texts += [_mean_text(row[name], row[f"{name}_ci95"]) for name in metrics]
         texts += [duration(row["ns_per_session"])] * len(time)
         environments.setdefault(env_titles[row["env"]], []).append(texts)
-    *averaged, last_one = ["Reward", *filter(is_sum, metrics), *time]
-    subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
-    notes = [f"{subject} per session{', and time is wall time' * len(time)}."]
-    if any(table[name].null_count() for name in ("reward", *metrics)):
-        notes.append(
-            "– means not measured: your own loop measures no additional metrics, and no reward "
-            "that a wrapper changed."
-        )
-    if len(unknown_envs):
-        unknown_text = f"Regret is unknown in {', '.join(map(shorten, unknown_envs))}"
-        notes.append(
-            f"{unknown_text}, because info has no regret for this reward. A higher total reward "
-            "is better."
-        )
-    notes += notes_on_pairs(table)
-    if len(mixed):
-        envs = _join_names(
-            [(names or {}).get(env, env) for env in mixed["env"].unique(maintain_order=True)]
-        )
-        families = _join_names(sorted({name.partition(":")[0] for name in mixed["instance"]}))
-        notes.append(
-            f"In {envs}, means are over different families ({families}), which do not stand for "
-            "one kind of users, so they have no ± and no p."
-        )
-        if not in_paper:
-            notes.append(
-                "For a table of one family: clickgym report DIR --instances, or "
-                "select(instances=...); by instance: --by-instance, or table(by_instance=True)."
-            )
-    arguments = re.split("[:,]", ",".join(results.names("instance")))
-    if {"users=train", "users=test"} <= {*arguments}:
-        notes.append(
-            "users=train and users=test are two groups of users of one simulated world, not two "
-            "independent instances, so ± is too narrow; show each group in its own table."
-        )
+    notes = [*notes_on_means(table, metrics, time), *notes_on_pairs(table)]
+    notes += notes_on_instances(results, mixed, names or {}, in_paper=in_paper)
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
     is_named = len(instances) == 1 and instances[0] != OWN_USERS
@@ -290,6 +256,55 @@ TOO_FEW = {
     "queries": ("One query is", "Two queries are"),
     "runs": ("One run is", "Two runs are"),
 }
+
+
+def notes_on_means(
+    table: polars.DataFrame, metrics: Sequence[str], time: Sequence[str]
+) -> Iterator[str]:
+    """Yield notes on the columns: which are per session, and what was not measured."""
+    *averaged, last_one = ["Reward", *filter(is_sum, metrics), *time]
+    subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
+    yield f"{subject} per session{', and time is wall time' * len(time)}."
+    if any(table[name].null_count() for name in ("reward", *metrics)):
+        yield (
+            "– means not measured: your own loop measures no additional metrics, and no reward "
+            "that a wrapper changed."
+        )
+    unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
+    if len(unknown_envs):
+        unknown_text = f"Regret is unknown in {', '.join(map(shorten, unknown_envs))}"
+        yield (
+            f"{unknown_text}, because info has no regret for this reward. A higher total reward "
+            "is better."
+        )
+
+
+def notes_on_instances(
+    results: Results, mixed: polars.DataFrame, names: Mapping[str, str], *, in_paper: bool
+) -> Iterator[str]:
+    """Yield notes on instances that do not stand for one kind of users: the rows ``mixed``, whose
+    instances come from several families, and two groups of users of one world.
+    """
+    if len(mixed):
+        envs = _join_names(
+            [names.get(env, env) for env in mixed["env"].unique(maintain_order=True)]
+        )
+        families = _join_names(sorted({name.partition(":")[0] for name in mixed["instance"]}))
+        yield (
+            f"In {envs}, means are over different families ({families}), which do not stand for "
+            "one kind of users, so they have no ± and no p."
+        )
+        if not in_paper:
+            yield (
+                "For a table of one family: clickgym report DIR --instances, or "
+                "select(instances=...); by instance: --by-instance, or table(by_instance=True)."
+            )
+    arguments = re.split("[:,]", ",".join(results.names("instance")))
+    if {"users=train", "users=test"} <= {*arguments}:
+        yield (
+            "users=train and users=test are two groups of users of one simulated world, not two "
+            "independent instances, so ± is too narrow; show each group in its own table."
+        )
 
 
 def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
