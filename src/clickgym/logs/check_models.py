@@ -138,8 +138,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
             "sessions or more"
         )
     table, n_queries = _error_table(errors, models)
-    basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
-    verdict, sentence = _verdict(table, basis)
+    verdict, sentence = _verdict(table, n_lists, n_queries)
     return Simulability(table, verdict, f"{sentence} {cautions(log)}".strip())
 
 
@@ -234,10 +233,11 @@ def _figures(sums: Floats) -> tuple[Floats, Floats]:
     return np.sqrt(sums[:, 4:] / counts), 1 - missing / differences
 
 
-def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
+def _verdict(table: pl.DataFrame, n_lists: int, n_queries: int) -> tuple[str, str]:
     """Return the verdict on whether simulations can be trusted to order lists, as a word and as a
     sentence.
     """
+    basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
     best = table.sort("error").select("model", "predicted", "low", "high")
     model, share, low, high = best.row(0)
     unknown = "This log cannot tell whether simulations can be trusted to order lists like its own"
@@ -253,5 +253,9 @@ def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
         )
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order its lists: {fact}."
-    hint = "" if interval else f"; an interval needs {LEAST_QUERIES} queries whose lists differ"
+    hint = ""
+    if n_queries < LEAST_QUERIES:
+        hint = f"; an interval needs {LEAST_QUERIES} queries"
+    elif not interval:
+        hint = "; there is no interval, because the lists of too few queries differ clearly"
     return "unknown", f"{unknown}: {fact}{hint}."
