@@ -365,18 +365,19 @@ process.
 
 
 def _warn_of_same_users(stream: Any, seeds: range) -> None:
-    """Warn if a run with another seed has streams with some of these seeds. The same seed may be
-    used again, to train another algorithm on the same users.
+    """Warn once if a run with another seed has streams with some of these seeds. The same seed may
+    be used again, to train another algorithm on the same users.
     """
     label = f"{label_of(stream)}, {getattr(stream.unwrapped, 'instance', 'custom')}"
+    if (label, seeds) in _SEEDS:
+        return
     for other_label, other in _SEEDS:
         if other_label == label and other[0] != seeds[0] and {*other} & {*seeds}:
             first, second = sorted([other, seeds], key=lambda each: each[0])
             message = same_users_message(first[0], second[0], len(first))
             warnings.warn(f"{name_of(stream)}: {message}", stacklevel=3)
             break
-    if (label, seeds) not in _SEEDS:
-        _SEEDS.append((label, seeds))
+    _SEEDS.append((label, seeds))
 
 
 def _layers(env: Any) -> Iterator[Any]:

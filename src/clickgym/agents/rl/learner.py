@@ -262,6 +262,8 @@ class Learner(BaseAgent):
             sizes = arguments.pop("net_arch")
             sizes = [sizes] if isinstance(sizes, int) else list(sizes)
             arguments["policy_kwargs"] = {**arguments.get("policy_kwargs", {}), "net_arch": sizes}
+        if arguments.get("policy") == "MultiInputPolicy":  # the streams flatten their observations
+            arguments["policy"] = "MlpPolicy"
         policy = next(iter(self.algorithm().policy_aliases), "MlpPolicy")
         if self.draws_lists:
             from .plackett_luce import PlackettLuceActorCritic as policy
