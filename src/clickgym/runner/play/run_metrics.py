@@ -103,7 +103,7 @@ class Metrics:
             if (label or name) in COLUMNS:
                 raise ValueError(
                     f"the metric {label or name!r} has the name of a column of the results; give "
-                    "it another label, or add it to METRICS under another name"
+                    "it another label"
                 )
             is_taken = label is not None and (label in METRICS or label.partition("@")[0] in AT_K)
             if label is not None and (is_taken or not is_own(name) or not label.isprintable()):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
+import re
 import textwrap
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -234,7 +235,7 @@ def _panel_title(
     if len(instances) > 1:
         titles.append(f"mean over {len(instances)} instances")
     elif (title := options.text(instances[0])) != OWN_USERS:
-        titles.append(title)
+        titles.append(re.sub(r",(?=\S)", ", ", title))  # a line may end after each argument
     if has_own_changes:
         titles.append("users change at different times")
     return "\n".join(textwrap.fill(title, n_letters) for title in titles)
