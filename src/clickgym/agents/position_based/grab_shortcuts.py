@@ -4,9 +4,9 @@ leader, and the indices.
 Only `GRAB` uses this module: its kernel `rank` asks `is_only_leader` and `index`, and its kernel
 `update` calls `note_change`. Both answers could be computed from the counts in every session, by
 `margin` and `kl_upper`. With ten items, a session would take five times as long without the stored
-indices, and 1.4 times as long without the stored margin (``speed/measure.py``). `is_only_leader`
-tells exactly what `margin` tells, and `index` returns ``kl_upper(mean, level / n)`` with an error
-of about 1e-11.
+indices, and 1.2 to 1.4 times as long without the stored margin (``speed/measure.py``).
+`is_only_leader` tells exactly what `margin` tells, and `index` returns
+``kl_upper(mean, level / n)`` with an error of about 1e-11.
 
 Fields of the state:
 
