@@ -139,6 +139,12 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
 # ---------------------------------------------------------------------------------- sweeps, reports
 
 
+def test_an_environment_that_ignores_seeds_is_named(monkeypatch):
+    monkeypatch.setattr(News, "reset", lambda self, **_: (np.zeros(K, np.int8), {}))
+    with pytest.warns(UserWarning, match="^mine: reset ignores its seed"):
+        clickgym.sweep({"mine": News}, ["Random"], 9, 1, n_jobs=1)
+
+
 def test_reports_of_unknown_regret(tmp_path, printed):
     """Regret is unknown in one of two environments."""
     envs = ["FrontPage-v0:tells=whole", "FrontPage-v0"]

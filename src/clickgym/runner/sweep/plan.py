@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
+import gymnasium as gym
+import numpy as np
+
 from ...agents.agent import UnsuitedError
+from ...core.errors import SessionError
+from ...core.kernels import uncompiled
 from ...core.modules import module_of
 from ...envs import ClickEnv
 from ...envs.env_properties import sizes_of, user_model_of
 from ...measure.metrics import is_own, metric_of
 from ..fingerprint import fingerprint_of
-from ..make.agents import AgentLike, ResolvedAgent, make_resolved_agent, resolve_agent
+from ..make.agents import (
+    AgentLike,
+    ResolvedAgent,
+    make_agent,
+    make_resolved_agent,
+    resolve_agent,
+)
 from ..make.copies import own_copies, warn_of_shared_arguments
 from ..make.environments import EnvLike, ResolvedEnv, make_env, resolve_env
 from ..make.labels import all_instances, split_label
-from ..play.play_run import Engine, check_episode, check_wrappers, engine_of, warn_of_features
+from ..play.play_run import (
+    Engine,
+    check_episode,
+    check_wrappers,
+    engine_of,
+    play_run,
+    warn_of_features,
+)
 from ..play.run_metrics import Metrics
 from ..sweep_folder import Cell, Config, versions
 
@@ -98,6 +117,8 @@ def make_plans(
             )
         pairs.add(pair)
         model = user_model_of(env)
+        if model is None:
+            _warn_of_ignored_seed(env, env_label)
         n_queries = model.n_queries if model else 1
         changes = tuple(model.starts[1:]) if model else ()
         for label, resolved_agent in resolved_agents.items():
@@ -125,6 +146,27 @@ def make_plans(
     if errors:
         raise UnsuitedError.of_all(errors)
     return plans
+
+
+def _warn_of_ignored_seed(env: gym.Env, label: str) -> None:
+    """Warn if an environment from another package gives other clicks on the same lists after it was
+    reset with the same seed, because agents then do not have the same users.
+    """
+    try:
+        with uncompiled():  # loading the kernels of Random would take a second
+            first, again = (
+                play_run(make_agent("Random", env, seed=0), env, "python", np.arange(1, 21), seed=0)
+                for _ in range(2)
+            )
+    except SessionError:  # the runs will report it, with their agent
+        return
+    if not np.array_equal(first.clicks, again.clicks):
+        warnings.warn(
+            f"{label}: reset ignores its seed, so agents do not have the same users, although the "
+            "table shows differences and p as if they had; in reset, call super().reset(seed=seed),"
+            " and draw all random numbers from self.np_random",
+            stacklevel=4,
+        )
 
 
 def _engine_of(

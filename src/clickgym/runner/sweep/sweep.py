@@ -105,7 +105,8 @@ def sweep(
             already saved are kept.
 
     Warns:
-        UserWarning: an environment from another package reported a negative total regret.
+        UserWarning: an environment from another package ignores the seed of ``reset``, or reports
+            a negative total regret.
 
     Example:
         >>> import clickgym
