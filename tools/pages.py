@@ -259,7 +259,7 @@ def algorithm(obj: Any) -> str:
     lines = textwrap.dedent(lines)
     if name is None:
         return lines
-    other = getattr(inspect.getmodule(obj), name)
+    other = next(base for base in obj.__mro__ if base.__name__ == name)
     return f"{algorithm(other)}\nwhere\n{textwrap.indent(lines, 4 * ' ')}"
 
 

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 import rl_page
 from make_pages import pages
+from pages import agent_page
 from scipy import stats
 
 from clickgym import Results
@@ -93,6 +94,11 @@ def test_every_stored_column_is_documented():
     for name in (*RUN_COLUMNS, *TOTALS, *HOW_PLAYED):
         assert f"`{name}`" in page, f"docs/runner.md does not list the column {name}"
         assert re.search(rf"\b{name}\b", Results.__doc__), f"Results does not list {name}"
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_site_has_the_pseudo_code_of_each_agent(name):
+    assert ("```text\n" in agent_page(name)) == ("Algorithm:" in (AGENTS[name].__doc__ or ""))
 
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
