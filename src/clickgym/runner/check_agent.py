@@ -223,9 +223,9 @@ class _Check:
 
     def check_seeds(self) -> None:
         first, second = (self.play(self.make_agent(seed=3)) for _ in range(2))
-        is_compiled = isinstance(self.agent, CompiledAgent)
-        how_to_draw = "pass seed to super().__init__, and draw from rng"
-        hint = how_to_draw if is_compiled else HOW_TO_DRAW
+        hint = HOW_TO_DRAW
+        if isinstance(self.agent, CompiledAgent):
+            hint = "pass seed to super().__init__, and draw from rng"
         expect(first == second, f"the same seed gives different lists; {hint}")
 
     def check_shared_state(self) -> None:

@@ -31,6 +31,8 @@ INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
 """A module whose path contains one of these folders belongs to Python or to an installed package,
 so it is not your own module.
 """
+INSTANCE = f"{Instance.__name__} "
+"""How the spec of an instance that was passed as an object begins; a digest follows."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Fingerprint:
             content = self.digests.get(self.spec)
             if content and content == other.digests.get(str(other.spec)):
                 return None  # the same users in another file
-            if all(str(spec).startswith("Instance ") for spec in (self.spec, other.spec)):
+            if self.spec.startswith(INSTANCE) and str(other.spec).startswith(INSTANCE):
                 return "its users have changed"
             return f"it stands for {self.spec} in one sweep and for {other.spec} in the other"
         if any(each.files and not each.digests for each in (self, other)):
@@ -75,7 +77,9 @@ class Fingerprint:
         else:
             first, second = self.digests | self.values, other.digests | other.values
             names = first.keys() | second.keys()
-        for name in sorted(names - {self.spec} if self.spec.startswith("Instance ") else names):
+        if self.spec.startswith(INSTANCE):  # equal specs are equal users; 9.0 saved no digest
+            names = names - {self.spec}
+        for name in sorted(names):
             if json.dumps(first.get(name)) != json.dumps(second.get(name)):
                 return f"{name} has changed"
         return None
