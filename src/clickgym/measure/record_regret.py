@@ -58,8 +58,10 @@ class _Recorder:
     """The environment that gives the result its label: ``env`` itself, or, of a vector environment,
     one stream.
     """
-    _seed: int | None = None
-    """The seed of the last reset before the first session."""
+    _first_seeds: tuple[Any, ...] = (None,)
+    """The seeds of the last reset before the first session: one, or one for each stream of a
+    vector environment of Gymnasium.
+    """
     _n_seeds = 1
     """The number of streams to which Gymnasium gives the seeds ``seed``, ``seed + 1``, ..."""
     _resets_next = False
@@ -75,18 +77,24 @@ class _Recorder:
         streams = base_env.envs if isinstance(base_env, SyncVectorEnv) else [base_env]
         self._simulators = [e.unwrapped for e in streams if hasattr(e.unwrapped, "n_simulated")]
         self._queries = set[int | None]()
-        self._seeds, self._reseeded = set[Any](), list[int]()
+        self._seeds, self._reseeded = set[tuple[Any, ...]](), list[int]()
         self._started = self._seconds = clock()
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         if not self.meter.step:
-            self._seed, self._started = seed if np.ndim(seed) == 0 else None, clock()
+            self._started = clock()
         start = self.env.reset(seed=seed, options=options)
+        seeds: tuple[Any, ...] = (seed,)
+        if np.ndim(seed):
+            seeds = tuple(np.asarray(seed).tolist())
+        elif seed is not None and self._n_seeds > 1:
+            seeds = tuple(range(seed, seed + self._n_seeds))
+        if not self.meter.step:
+            self._first_seeds = seeds
         if seed is not None:
-            seed = seed if np.ndim(seed) == 0 else tuple(seed)
-            if self.meter.step and seed in self._seeds:
+            if self.meter.step and seeds in self._seeds:
                 self._reseeded.append(self.meter.step)
-            self._seeds.add(seed)
+            self._seeds.add(seeds)
         return start
 
     def _finish(self, query: int | None = None) -> None:
@@ -139,16 +147,16 @@ class _Recorder:
                 + (f"; {NO_SESSION}" if self._resets_next else "")
             )
         steps = checkpoint_steps(last)
-        regret, last_seed = self.meter.regret[steps - 1], None
+        regret = self.meter.regret[steps - 1]
         if user_model_of(self._stream) is None:
             warn_of_negative_regret(name_of(self._stream), regret[-1])
-        if self._seed is not None and self._n_seeds > 1:
-            last_seed = self._seed + self._n_seeds - 1
+        first, *others = self._first_seeds
+        is_range = first is not None and others == [*range(first + 1, first + 1 + len(others))]
         return Result(
             env=label_of(self._stream),
             instance=getattr(self._stream.unwrapped, "instance", "custom"),
             agent=agent,
-            seed=self._seed,
+            seed=first,
             steps=steps,
             regret=regret,
             reward=self.meter.reward[steps - 1],
@@ -160,7 +168,7 @@ class _Recorder:
             trained=None if trained is None else check_count("trained", trained, 0),
             unrecorded=max(self._n_simulated - n_measured, 0) if self._simulators else None,
             reseeded=sum(step < last for step in self._reseeded),
-            last_seed=last_seed,
+            last_seed=others[-1] if others and is_range else None,
         )
 
 
@@ -300,11 +308,11 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         self._begin(stream)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        if not self.meter.step and self._n_seeds > 1 and isinstance(seed, int):
-            _warn_of_same_users(self._stream, range(seed, seed + self._n_seeds))
         # a mask of the streams to reset, which Gymnasium removes from the options
         is_reset = (options or {}).get("reset_mask", True)
         start = super().reset(seed=seed, options=options)
+        if not self.meter.step and None not in self._first_seeds and self._n_seeds > 1:
+            _warn_of_same_users(self._stream, self._first_seeds)
         if self._is_over is not None:
             self._is_over = self._is_over & ~np.array(is_reset)
         return start
@@ -358,13 +366,13 @@ def _warn_of_short_episodes(stream: Any) -> None:
         )
 
 
-_SEEDS: list[tuple[str, range]] = []
+_SEEDS: list[tuple[str, tuple[int, ...]]] = []
 """The environments and the seeds of the vector environments of Gymnasium that began a run in this
 process.
 """
 
 
-def _warn_of_same_users(stream: Any, seeds: range) -> None:
+def _warn_of_same_users(stream: Any, seeds: tuple[int, ...]) -> None:
     """Warn once if a run with another seed has streams with some of these seeds. The same seed may
     be used again, to train another algorithm on the same users.
     """
