@@ -19,7 +19,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrap
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from ...core.checks import check_choice, check_count, check_kind, short_repr
+from ...core.checks import check_choice, check_count, check_flag, check_kind, short_repr
 from ...core.specs import parse_spec
 from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import NumberedLists, Scores
@@ -44,6 +44,7 @@ def vec_env(
     *,
     seed: int | None = None,
     actions: str = "rankings",
+    minus_regret: bool = False,
     **arguments: Any,
 ) -> VecMonitor:
     """Return a vector environment for stable-baselines3. Parallel streams of clickgym's users are
@@ -70,6 +71,9 @@ def vec_env(
         actions: the kind of actions: ``"rankings"`` for lists; ``"scores"`` for scores, which are
             turned into lists as in `ScoresAction`; or ``"items"`` for items that are chosen one by
             one, as in `ItemByItem`.
+        minus_regret: whether a list's reward is minus its regret instead of its clicks. Regret does
+            not depend on the chance of clicks, so pass True for streams on which ``EvalCallback``
+            compares policies. Results still contain the users' own reward.
         **arguments: arguments for the environment, such as ``instance`` and ``max_episode_steps``;
             pass them only together with an id.
 
@@ -77,8 +81,9 @@ def vec_env(
         A vector environment for stable-baselines3 with B streams, wrapped in ``VecMonitor``.
 
     Raises:
-        TypeError: ``env`` is not an id, a class, a function or a vector environment, or ``n_envs``
-            or other arguments are passed together with a vector environment.
+        TypeError: ``env`` is not an id, a class, a function or a vector environment; or ``n_envs``
+            or other arguments are passed together with a vector environment; or an argument is
+            unknown.
         ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``; or there
             are several streams, and their users change at fixed sessions, or the function ``env``
             returned the same environment for two of them.
@@ -125,7 +130,8 @@ def vec_env(
     elif not isinstance(streams, VectorWrapper):
         with suppress(TypeError, ValueError):  # its observations or rewards cannot be measured
             streams = RecordVectorRegret(streams)
-    adapter = StableBaselinesVecEnv(streams, actions)
+    is_negated = check_flag("minus_regret", minus_regret)
+    adapter = StableBaselinesVecEnv(streams, actions, minus_regret=is_negated)
     adapter.seed(seed)
     adapter.given_seed = seed
     return PicklableVecMonitor(adapter)
@@ -175,6 +181,7 @@ class StableBaselinesVecEnv(VecEnv):
         items: ``(L,)`` the order in which actions number the items; by default, ``0..L-1``.
         is_flat: whether observations that are a `Dict` are flattened to one array, a
             `FlatObservation`.
+        minus_regret: whether the reward of a list is minus its regret; nan if regret is unknown.
     """
 
     given_seed: int | None = None
@@ -186,6 +193,7 @@ class StableBaselinesVecEnv(VecEnv):
         actions: str = "rankings",
         items: NDArray[np.int64] | None = None,
         is_flat: bool = False,
+        minus_regret: bool = False,
     ) -> None:
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(
@@ -210,7 +218,7 @@ class StableBaselinesVecEnv(VecEnv):
             if is_flat and isinstance(observation_space, Dict)
             else None
         )
-        self.envs, self._observations = envs, None
+        self.envs, self._observations, self._minus_regret = envs, None, minus_regret
         super().__init__(envs.num_envs, self._flat or observation_space, space)
 
     def seed(self, seed: int | None = None) -> Any:
@@ -257,6 +265,8 @@ class StableBaselinesVecEnv(VecEnv):
         for sessions in (infos, infos.get("final_info", {})):
             for b in np.flatnonzero(sessions.get("_regret", ())):
                 by_stream[b]["regret"] = float(sessions["regret"][b])
+        if self._minus_regret:
+            rewards = -np.array([info.get("regret", np.nan) for info in by_stream])
         ended = terminated | truncated
         dones = np.ones_like(ended) if self._ends_with_list else ended
         for b in np.flatnonzero(dones):
