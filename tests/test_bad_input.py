@@ -91,7 +91,8 @@ INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean '
 run CascadeMDPRank-v0 -a Random -i habits --horizon 9   clickbait, habit, independent, journey)
 run tests.helpers.news:FrontPage-v0 -a Random -i habit --horizon 9   it has no instances
 INSTANCE none.json                the instance file none.json does not exist
-INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
+INSTANCE uniform:n_item=3         n_item: unknown argument; did you mean 'n_items'?
+ENV PBMRank-v0:instance=uniform:seed=3,gap=1   write instance="uniform:seed=3,gap=..."
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
 OUT file                          file cannot be a folder, because it or a part of its path
 """.strip().splitlines()

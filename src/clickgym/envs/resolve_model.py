@@ -83,7 +83,8 @@ def resolve_model(
     kind = click_model.name() if form == "" else f"{model_class.name()} of {click_model.name()}"
     if parameters:
         shapes = getattr(click_model, "shapes", ())
-        _check_parameters(parameters, [*inspect.signature(model_class).parameters, *shapes])
+        names = [*inspect.signature(model_class).parameters, *shapes]
+        _check_parameters(parameters, names, instance)
         if instance is not None:
             raise ValueError(f"pass either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(model_class).parameters:
@@ -118,9 +119,11 @@ def resolve_model(
     )
 
 
-def _check_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> None:
+def _check_parameters(
+    parameters: Mapping[str, Any], names: Sequence[str], instance: object
+) -> None:
     """Check that each parameter's name is one of ``names``, which the users accept; the TypeError
-    suggests a similar name.
+    suggests a similar name, and quotes around an ``instance`` with several arguments.
     """
     for parameter in parameters:
         if parameter in names:
@@ -132,8 +135,13 @@ def _check_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> No
             )
         # TorchRL searches the message for Python's words, and then tries without the argument.
         words = f"unexpected keyword argument {parameter!r}"
-        argument_names = dict.fromkeys([*names, *OF_ENVIRONMENT])
-        raise TypeError(words + suggestions(parameter, argument_names))
+        words += suggestions(parameter, dict.fromkeys([*names, *OF_ENVIRONMENT]))
+        if isinstance(instance, str) and ":" in instance:  # in an id, the comma ended the instance
+            words += (
+                f"; if {parameter} belongs to the instance, write "
+                f'instance="{instance},{parameter}=...", in a shell within single quotes'
+            )
+        raise TypeError(words)
 
 
 def _check_complete(parameters: Mapping[str, Any], model_class: Any) -> None:

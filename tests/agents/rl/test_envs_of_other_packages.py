@@ -139,6 +139,8 @@ def test_the_way_out_of_a_refusal() -> None:
         clickgym.run("PPO", env := News(), 100)
     with pytest.raises(ValueError, match="the same environment for several streams"):
         vec_env(lambda: env, 2)
+    with pytest.raises(ValueError, match="info has no regret"):
+        sb3.PPO(PlackettLuceActorCritic, vec_env(News, 4, tells="", minus_regret=True)).learn(9)
     envs = vec_env(News, 16, seed=0)
     model = sb3.PPO(PlackettLuceActorCritic, envs, **FEW).learn(256)
     assert envs.meter.step == envs.result("mine").steps[-1] == 256

@@ -36,6 +36,8 @@ CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"
 """The name under which clickgym's ids are registered."""
 ACTIONS = {"rankings": NumberedLists, "scores": Scores, "items": Choices}
 """The kinds of actions, with the classes of their action spaces."""
+MISNAMED = {"n_env": "n_envs", "num_envs": "n_envs", "action": "actions"}
+"""Names that users give to arguments of `vec_env`, which would go to the environment."""
 
 
 def vec_env(
@@ -86,7 +88,8 @@ def vec_env(
             unknown.
         ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``; or there
             are several streams, and their users change at fixed sessions, or the function ``env``
-            returned the same environment for two of them.
+            returned the same environment for two of them; or, in a step, ``minus_regret`` is True
+            and ``info`` has no regret.
 
     Warns:
         UserWarning: a model's seed replaces another ``seed`` that was given here; or streams have
@@ -104,6 +107,8 @@ def vec_env(
     """
     expected = "an id such as 'PBMRank-v0', a class or function that returns an environment, or a "
     check_kind("env", env, str | Callable | VectorEnv, expected + "vector environment")
+    for name in MISNAMED.keys() & arguments.keys():
+        raise TypeError(f"unexpected keyword argument {name!r}; did you mean {MISNAMED[name]!r}?")
     if isinstance(env, str):
         env_id, spec_arguments = parse_spec(env)
         streams = _make_streams(
@@ -181,7 +186,7 @@ class StableBaselinesVecEnv(VecEnv):
         items: ``(L,)`` the order in which actions number the items; by default, ``0..L-1``.
         is_flat: whether observations that are a `Dict` are flattened to one array, a
             `FlatObservation`.
-        minus_regret: whether the reward of a list is minus its regret; nan if regret is unknown.
+        minus_regret: whether the reward of a list is minus its regret.
     """
 
     given_seed: int | None = None
@@ -266,7 +271,9 @@ class StableBaselinesVecEnv(VecEnv):
             for b in np.flatnonzero(sessions.get("_regret", ())):
                 by_stream[b]["regret"] = float(sessions["regret"][b])
         if self._minus_regret:
-            rewards = -np.array([info.get("regret", np.nan) for info in by_stream])
+            if not all("regret" in info for info in by_stream):
+                raise ValueError("minus_regret is True, but the environment's info has no regret")
+            rewards = -np.array([info["regret"] for info in by_stream])
         ended = terminated | truncated
         dones = np.ones_like(ended) if self._ends_with_list else ended
         for b in np.flatnonzero(dones):

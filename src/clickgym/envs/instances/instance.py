@@ -38,6 +38,7 @@ from ...core.checks import (
     check_path,
     check_seed,
     short_repr,
+    suggestions,
     unknown_message,
 )
 from ...core.files import read_json, write_whole
@@ -341,7 +342,7 @@ def _make_named(name: str, base: str, make: Callable[..., Instance], models: obj
 
     def parse_argument(key: str, text: str) -> Any:
         if key not in types:
-            raise ValueError(unknown_message("argument", key, types))
+            raise ValueError(f"unknown argument{suggestions(key, types)}")
         try:
             return types[key](text)
         except ValueError:
