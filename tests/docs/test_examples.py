@@ -166,7 +166,7 @@ def test_policies_for_unseen_queries(program, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_loop_in_the_style_of_cleanrl_learns(example):
     """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: PPO does
-    not learn, and loses as much as random lists, within 2 %. With seed 0 it lost 30 %.
+    not learn, and loses as much as random lists, within 2 %. With seed 0 it lost 41 %.
     """
     printed = example("cleanrl_style_ppo.py --sessions 1e4 --seed 0")
     found = re.findall(r"(\w+) +regret +([\d,]+) in 9,984 sessions", printed)
