@@ -86,17 +86,17 @@ def pages() -> dict[Path, str]:
             "runs": _runs(),
             "abilities": _abilities(),
         },
-        "rl": {
-            "defaults": _table(*rl_page.defaults_table()),
-            "independent": _table(*rl_page.independent_table()),
-            "returning": _table(*rl_page.returning_table()),
-        },
+        "rl": {"defaults": _table(*rl_page.defaults_table())},
         "stateful_users": {
             "regret": _table(*rl_page.stateful_table()),
             "journeys": _table(*rl_page.journeys_table()),
             "real query": _table(*rl_page.real_query_table()),
         },
-        "rl_results": {name: _table(*rows) for name, rows in rl_page.tables().items()},
+        "rl_results": {
+            "independent": _table(*rl_page.independent_table()),
+            "returning": _table(*rl_page.returning_table()),
+            **{name: _table(*rows) for name, rows in rl_page.tables().items()},
+        },
     }
     for name, parts in parts_of_pages.items():
         file = (DOCS / f"{name}.md").resolve()

@@ -1,9 +1,9 @@
 """Tables and a figure for the pages on reinforcement learning.
 
 The tables and the figure in docs/rl_results.md come from the runs in tools/rl.parquet, and the
-tables in docs/stateful_users.md from the runs of a study. In docs/rl.md, the tables that compare
-bandits with reinforcement learning come from both and from tools/dbn.parquet, and the table of
-defaults comes from the learners' classes.
+tables in docs/stateful_users.md from the runs of a study. The first tables in docs/rl_results.md,
+which compare bandits with reinforcement learning, come from both and from tools/dbn.parquet, and
+the table of defaults in docs/rl.md comes from the learners' classes.
 """
 
 from __future__ import annotations
@@ -259,8 +259,8 @@ Regrets = Mapping[str, NDArray[np.float64]]
 
 
 def independent_table() -> Rows:
-    """Return the table of bandits and generic RL in docs/rl.md if clicks do not change later
-    clicks: regret as a percentage of the regret of random lists.
+    """Return the table of bandits and generic RL if clicks do not change later clicks: regret as a
+    percentage of the regret of random lists.
     """
     shares: dict[str, dict[str, NDArray[np.float64]]] = {}
     for (world, agent), part in runs().group_by("world", "agent", maintain_order=True):
@@ -287,7 +287,7 @@ def independent_table() -> Rows:
 
 
 def returning_table() -> Rows:
-    """Return the table of bandits and RL in docs/rl.md if users come back: clicks lost."""
+    """Return the table of bandits and RL if users come back: clicks lost."""
     regrets, planner = stateful_regrets(), f"{PLANNER}:bonus=0"
     users: dict[str, Regrets] = {
         "Clicks change later clicks (`clickbait`)": regrets["clickbait"],
