@@ -15,7 +15,8 @@ from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic, RegretCallbac
 if __name__ == "__main__":
     torch.set_num_threads(1)  # small networks: more threads are slower
     envs = vec_env("PBMRank-v0", 64, seed=0)  # 64 users at a time
-    others = vec_env("PBMRank-v0", 10, seed=50_000)  # separate users, for the evaluation
+    # separate users, for an evaluation by regret, in which luck with the clicks plays no role
+    others = vec_env("PBMRank-v0", 10, seed=50_000, minus_regret=True)
     model = PPO(
         PlackettLuceActorCritic,  # draws whole lists
         envs,
