@@ -38,8 +38,9 @@ def prepared(tmp_path_factory):
     (folder / "other").mkdir()
     (folder / "other" / "thesis.txt").write_text("precious")
     (folder / "file").write_text("")
-    metric = "from clickgym.runner import Metric\nbuiltin = Metric('', print)"
-    (folder / "clumsy.py").write_text(f"class NoAgent: ...\n{metric}")
+    metrics = "builtin = Metric('', print)\nzero = Metric('', lambda *session: 0.0)\n"
+    metrics = f"from clickgym.runner import Metric, sweep\n{metrics}"
+    (folder / "clumsy.py").write_text(f"class NoAgent: ...\n{metrics}")
     (folder / "lacks.py").write_text("import not_installed")
     (folder / "ends.py").write_text("import sys\nsys.exit('usage: ends FILE')\n")
     (folder / "long.json").write_text(LONG)
@@ -68,7 +69,7 @@ report other                      other is not a results folder
 RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
 RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'any_click'?
-RUN --metrics clumsy:share        metric 'clumsy:share': the module 'clumsy' has no 'share'
+RUN --metrics clumsy:share        the module 'clumsy' has no 'share' (available: zero)
 RUN --metrics clumsy:builtin      expected a clickgym.runner.Metric with a kernel
 RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an integer k
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
@@ -172,7 +173,9 @@ CALLS = {
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
     ),
     "no list is waiting for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
-    "has no 'CASCAD'; did you mean 'CASCADE'": lambda: run(f"{__name__}:CASCAD", "PBMRank-v0", 9),
+    "has no 'GivinUp'; did you mean 'GivingUp'": lambda: make_agent(
+        "tests.runner.test_run_errors:GivinUp", ClickEnv(MODEL)
+    ),
     "call rank before each update": lambda: learning_twice(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
     "CascadeVI ranks by .*those of CascadeMDPRank": lambda: run("CascadeVI", "PBMRank-v0", 9),

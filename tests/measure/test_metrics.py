@@ -306,25 +306,50 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
         sweep(runs=2, metrics=["any_click", name])
     for metrics in ([name], {column: "own_metric:no_click"} if label else [name]):
         assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=metrics).metrics] == [column]
-    for wrong in ("ndcg=own_metric:no_click", "share=any_click", "step=own_metric:no_click"):
-        with pytest.raises(ValueError, match=r"expected a new label before|has the name of a col"):
-            clickgym.run(agent, "PBMRank-v0", 9, metrics=[wrong])
+    wrong = (
+        "has the label 'ndcg'|has a label, but only|has the name of a column|has no label before"
+    )
+    for name in (
+        "ndcg=own_metric:no_click",
+        "share=any_click",
+        "step=own_metric:no_click",
+        "=ndcg",
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            clickgym.run(agent, "PBMRank-v0", 9, metrics=[name])
 
 
 clicks = later = Metric("clicks", lambda context, ranking, clicks, expected: clicks.sum() * 1.0)
-nothing = Metric("nan", lambda context, ranking, clicks, expected: np.nan)
+nothing = Metric("nan", lambda context, ranking, clicks, expected: np.nan if clicks[0] else 0.0)
+several = Metric("several numbers", lambda context, ranking, clicks, expected: clicks)
+beyond = Metric(
+    "an index", lambda context, ranking, clicks, expected: 1.0 * clicks[clicks.sum() * 5]
+)
 vague = Metric("no arrays", later.kernel, lambda env, b: env.model)
-faulty = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / (len(clicks) - 5))
+faulty = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / (1 - int(clicks[0])))
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_an_error_of_a_metric_names_the_metric(engine):
-    """A metric that returned nan is not blamed for the error of an agent."""
+    """A metric that returned nan is not blamed for the error of an agent. Before the first session,
+    a session without a click and one with a click at the last position show faults.
+    """
     names = [f"{__name__}:{name}" for name in ("clicks", "faulty", "later", "nothing")]
     with pytest.raises(envs.SessionError, match=r"^the metric [^ ]*:faulty: ZeroDivisionError"):
-        clickgym.run("Random", "PBMRank-v0", 9, metrics=names, engine=engine)
-    with pytest.raises(ValueError, match=r"^the context of the metric .*; expected numbers, arr"):
-        clickgym.run("Random", "PBMRank-v0", 9, metrics=[f"{__name__}:vague"], engine=engine)
+        clickgym.run("Random", "PBMRank-v0", 99, metrics=names, engine=engine)
+    for name, message in (
+        ("vague", r"^the context of the metric .*; expected numbers, arr"),
+        (
+            "several",
+            r"^the metric .*:several' returned .* for the clicks \[0, 0, 0, 0, 0\]; expected",
+        ),
+        (
+            "beyond",
+            r"^the metric .*:beyond' failed in \S+ for the clicks \[0, 0, 0, 0, 1\]: IndexError",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clickgym.run("Random", "PBMRank-v0", 9, metrics=[f"{__name__}:{name}"], engine=engine)
     with pytest.raises(clickgym.AgentError, match=r"^GivingUp in ClickEnv"):
         clickgym.run(GivingUp(4, 2), envs.ClickEnv(PBM), 999, engine=engine, metrics=names[3:])
 

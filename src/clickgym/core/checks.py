@@ -74,8 +74,11 @@ def suggestions(name: object, names: Iterable[str]) -> str:
     ``learning_rate``; and the available names. If there are more than five names, only the five
     most similar names are listed. Among names that are equally similar, those with the same
     two first letters come first. Long names must be more similar, because many ids end alike.
+    Without known names, the text is empty.
     """
     by_letters = {choice.casefold(): choice for choice in names}
+    if not by_letters:
+        return ""
     word = str(name).casefold()
 
     def likeness(key: str) -> tuple[float, bool]:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, short_repr, suggestions, unknown_message
 from ..core.kernels import kernel
-from ..core.modules import object_of
+from ..core.modules import names_in, object_of
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
 from ..envs.env_properties import user_model_of
@@ -275,17 +275,13 @@ def _has_kernel(metric: Any) -> bool:
 
 
 def _own_metric(name: str) -> Metric:
-    metric = object_of("metric", name)
+    metric = object_of("metric", name, _has_kernel)
     if not _has_kernel(metric):
-        module = name.partition(":")[0]
-        own = [
-            f"{module}:{key}"
-            for key, value in vars(sys.modules[module]).items()
-            if _has_kernel(value)
-        ]
+        module, _, attribute = name.partition(":")
+        own = names_in(sys.modules[module], _has_kernel)
         raise ValueError(
             f"metric {name!r} is {short_repr(metric)}; expected a clickgym.runner.Metric with a "
-            f"kernel{suggestions(name, own) if own else ''}"
+            f"kernel{suggestions(attribute, own)}"
         )
     return metric._replace(kernel=kernel(metric.kernel))
 

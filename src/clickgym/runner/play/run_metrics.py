@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.agent import UnsuitedError
-from ...core.checks import check_labels, is_sequence, value_error
+from ...core.checks import check_labels, is_sequence, short_repr, value_error
 from ...core.compiling import KernelError, numba
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import clock, entry, kernel
+from ...envs.base_env import name_of
 from ...envs.env_properties import user_model_of
 from ...measure.meter import N_TOTALS, CheckpointMeter
 from ...measure.metrics import (
@@ -34,6 +35,12 @@ COLUMNS = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}
 FAILED = float(np.finfo(float).min)
 """The total of a metric while its kernel runs, and from then on if the kernel fails. No sum is this
 number, but it may be nan or infinite.
+"""
+
+
+EXPECTATION = 1e-3
+"""The expected reward with which kernels are tried: a number that one can divide by, and that is
+below the expected reward of the best list.
 """
 
 
@@ -105,13 +112,20 @@ class Metrics:
                     f"the metric {label or name!r} has the name of a column of the results; give "
                     "it another label"
                 )
-            is_taken = label is not None and (label in METRICS or label.partition("@")[0] in AT_K)
-            if label is not None and (is_taken or not is_own(name) or not label.isprintable()):
-                raise ValueError(
-                    f"metric is {f'{label}={name}'!r}; expected a new label before the name of "
-                    "your own metric, as in mine=my_module:my_metric"
-                )
         self._metrics = {label or name: metric_of(name) for label, name in pairs}
+        for label, name in pairs:
+            if label is None:
+                continue
+            if not is_own(name):
+                raise ValueError(
+                    f"metric {f'{label}={name}'!r} has a label, but only your own metric, "
+                    f"module:name, can have one; expected {name}"
+                )
+            if label in METRICS or label.partition("@")[0] in AT_K or not label.isprintable():
+                raise ValueError(
+                    f"metric {f'{label}={name}'!r} has the label {label!r}; expected printable "
+                    "text other than the name of a metric of clickgym"
+                )
         self.summed = tuple(name for name, metric in self._metrics.items() if metric.kernel)
         self.held_out: dict[str, list[float]] = {
             name: [] for name, metric in self._metrics.items() if not metric.kernel
@@ -163,21 +177,40 @@ class Metrics:
         return {name: columns[name] for name in self.names}
 
     def check_env(self, env: Any) -> None:
-        """Check that an environment has everything that the metrics require.
+        """Check that an environment has everything that the metrics require, and try the kernels.
 
         Raises:
-            ValueError: the environment lacks something that a metric requires, or a kernel cannot
-                read the context of a user's own metric.
+            ValueError: the environment lacks something that a metric requires, a kernel cannot
+                read the context of a user's own metric, or a kernel fails.
         """
         for name, context in zip(self.summed, self.contexts(env), strict=True):
             try:
                 if numba is not None:
                     numba.typeof(context)
             except ValueError:
-                subject = f"the context of the metric {name!r}"
+                subject = f"the context of the metric {name!r} in {name_of(env)}"
                 raise value_error(subject, context, "numbers, arrays or tuples of them") from None
+            self._try(name, context, env)
         for name in self.held_out:
             held_out_queries(env, name)
+
+    def _try(self, name: str, context: Any, env: Any) -> None:
+        """Call the kernel of a metric in Python, which detects an index out of range, for a session
+        without a click and for a session with a click at the last position.
+        """
+        n_positions, kernel = env.action_space.shape[-1], self._metrics[name].kernel
+        assert kernel is not None
+        ranking = np.arange(n_positions)
+        for clicks in (np.zeros(n_positions, np.int8), np.eye(n_positions, dtype=np.int8)[-1]):
+            session = f"in {name_of(env)} for the clicks {clicks.tolist()}"
+            try:
+                with np.errstate(all="ignore"):  # as in compiled code
+                    value: Any = kernel(_keep_values(context), ranking, clicks, EXPECTATION)
+            except FAILURES as error:
+                raise ValueError(f"the metric {name!r} failed {session}: {cause(error)}") from error
+            if not isinstance(value, int | float | np.number | np.bool_):
+                returned = f"returned {short_repr(value)} {session}"
+                raise ValueError(f"the metric {name!r} {returned}; expected a number")
 
     def check_agent(self, agent: Any) -> None:
         """Check that an agent can rank held-out queries, if a metric requires this.
@@ -237,7 +270,8 @@ class Metrics:
         except ValueError:
             raise
         except FAILURES as error:
-            raise ValueError(f"the context of the metric {name!r}: {cause(error)}") from error
+            subject = f"the context of the metric {name!r} in {name_of(env)}"
+            raise ValueError(f"{subject}: {cause(error)}") from error
 
     def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
         """Return the contexts of each stream's next session. The contexts do not change when the

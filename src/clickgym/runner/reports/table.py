@@ -267,8 +267,8 @@ def notes_on_means(
     yield f"{subject} per session{', and time is wall time' * len(time)}."
     if any(table[name].null_count() for name in ("reward", *metrics)):
         yield (
-            "– means not measured: your own loop measures no additional metrics, and no reward "
-            "that a wrapper changed."
+            "– means not measured, because your own loop measures no additional metrics, and no "
+            "reward that a wrapper changed; or that a metric was nan in some session."
         )
     unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     if len(unknown_envs):
