@@ -185,6 +185,7 @@ CALLS = {
         "CM", instance="yandex-9", attraction=[0.5]
     ),
     "attraction, examination; missing: exam": lambda: ClickEnv("PBM", attraction=[0.5]),
+    "no Contextual environment, .* attraction": lambda: ClickEnv("CascadeMDP", form="Contextual"),
     "'shipped' stands for several": lambda: gym.make("PBMRank-v0", instance="shipped"),
     "does not define the reward 'satisfaction'": lambda: ClickEnv(MODEL, "satisfaction"),
     "expected a list of 2 or more click models": lambda: envs.MixtureModel([MODEL], [1.0]),

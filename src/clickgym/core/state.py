@@ -73,7 +73,8 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
     and return the arrays by name.
 
     Raises:
-        ValueError: a shape is malformed, or contains a letter that ``sizes`` lacks.
+        ValueError: a shape is malformed, or contains a letter that ``sizes`` lacks; or the first
+            value of an array of integers is not a whole number.
 
     Example:
         >>> from typing import NamedTuple
@@ -91,6 +92,11 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
             arrays[name] = np.zeros([length_of(text, sizes) for text in shape.split()], dtype)
             for value in first:
                 arrays[name][...] = np.arange(arrays[name].shape[-1]) if value is range else value
+                if dtype.kind == "i" and value is not range and np.any(arrays[name] != value):
+                    raise ValueError(
+                        f"the first value of {name} in {state.__name__} is {value}; expected "
+                        "whole numbers, because its field declares integers"
+                    )
     return arrays
 
 

@@ -22,7 +22,7 @@ from .click_models.mixture import MixtureModel
 from .click_models.position_based import PositionBasedModel
 from .click_models.trust_bias import TrustBiasModel
 from .click_models.user_browsing import UserBrowsingModel
-from .resolve_model import FORMS, default_instance, forms_of
+from .resolve_model import FORMS, default_instance
 from .simulation.user_model import UserModel, user_model_class
 from .users.memory import CascadeMDP
 
@@ -91,11 +91,11 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
     """Register a click model's environments under an id, and under the id with the prefixes
     ``NonStationary``, ``Contextual`` and ``Queries``.
 
-    A click model without attraction gets no contextual environment. Users that are not a click
-    model get only the id without a prefix. An episode ends after 1,000 sessions (with the prefix
-    ``NonStationary``, after 100,000), or when the episode's user leaves for good. If ``model`` is a
-    name, its class is imported only when an environment is created; ``gym.make`` then raises an
-    error if the class does not support the prefix.
+    Users that are not a click model get only the id without a prefix. An episode ends after 1,000
+    sessions (with the prefix ``NonStationary``, after 100,000), or when the episode's user leaves
+    for good. If ``model`` is a name, its class is imported only when an environment is created.
+    ``gym.make`` raises an error if the class does not support the prefix: a contextual environment
+    requires a click model with the parameter ``attraction``.
 
     Args:
         env_id: a Gymnasium id with a version, such as ``"MyRank-v0"``.
@@ -122,7 +122,7 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
             f"model is {short_repr(model)}; expected a class, such as a subclass of "
             "clickgym.envs.ClickModel, or the name of a class, such as 'module:Class'"
         )
-    for form in FORMS if users is None else forms_of(users):
+    for form in FORMS if users is None or users.short else ("",):
         model_class = FORMS[form] or users
         ENVIRONMENTS[form + env_id] = Environment(name, form)
         gymnasium.register(

@@ -78,7 +78,11 @@ def resolve_model(
         return _resolve_own(model, n_positions, name)
     click_model: Any = user_model_class(model, imports=True)
     if form not in forms_of(click_model):
-        raise ValueError(f"a {click_model.__name__} has no environments of the form {form!r}")
+        part = {"Contextual": "the parameter attraction", "Queries": "a parameter"}
+        raise ValueError(
+            f"a {click_model.__name__} has no {form} environment, which requires a click model "
+            f"with {part.get(form, 'a short name')}"
+        )
     model_class: Any = FORMS[form] or click_model
     kind = click_model.name() if form == "" else f"{model_class.name()} of {click_model.name()}"
     if parameters:
