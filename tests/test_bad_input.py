@@ -84,6 +84,7 @@ AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
 AGENT EpsilonGreedy:epsilon=1,epsilon=0   expected key=value once for each key
 AGENT mine=TopRank mine=Random    two agents have the label 'mine'
 AGENT no_module.py:MyAgent        did you mean 'no_module:MyAgent'?
+AGENT mine:clumsy:NoAgent          did you mean 'mine=clumsy:NoAgent'?
 AGENT FrozenPolicy                FrozenPolicy requires model: pass model=
 AGENT clumsy:NoAgent              is neither a subclass of clickgym.agents.Agent
 AGENT lacks:MyAgent               'lacks' cannot be imported: ModuleNotFoundError
@@ -95,6 +96,7 @@ INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         n_item: unknown argument; did you mean 'n_items'?
 ENV PBMRank-v0:instance=uniform:seed=3,gap=1   write instance="uniform:seed=3,gap=..."
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
+fit none.csv --model Mine --out new   for a click model of your own, write an estimator
 OUT file                          file cannot be a folder, because it or a part of its path
 """.strip().splitlines()
 

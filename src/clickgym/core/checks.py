@@ -71,7 +71,7 @@ def unknown_message(noun: str, name: object, names: Iterable[str]) -> str:
 def suggestions(name: object, names: Iterable[str]) -> str:
     """Return the end of an error message about an unknown name: the most similar name, if one is
     similar enough or if the unknown name consists of its initials, as ``lr`` does of
-    ``learning_rate``; and the available names. If there are more than five names, only the five
+    ``learning_rate``; and the available names. If there are more than six names, only the five
     most similar names are listed. Among names that are equally similar, those with the same
     two first letters come first. Long names must be more similar, because many ids end alike.
     Without known names, the text is empty.
@@ -89,7 +89,7 @@ def suggestions(name: object, names: Iterable[str]) -> str:
     alike = [key for key in nearest[:1] if likeness(key)[0] > least]
     alike += [key for key in by_letters if word == "".join(part[:1] for part in key.split("_"))]
     suggestion = f"; did you mean {by_letters[alike[0]]!r}?" if alike else ""
-    others = f" and {len(by_letters) - 5} more" if len(by_letters) > 5 else ""
+    others = f" and {len(by_letters) - 5} more" if len(by_letters) > 6 else ""
     listed = map(by_letters.__getitem__, nearest[:5]) if others else by_letters.values()
     return f"{suggestion} (available: {', '.join(listed)}{others})"
 

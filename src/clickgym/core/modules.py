@@ -37,7 +37,9 @@ def module_of(noun: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and module.partition(".")[0] == error.name.partition(".")[0]:
             without = name.replace(".py:", ":", 1)
-            hint = "" if without == name else f"; did you mean {without!r}?"
+            is_label = ":" in name.partition(":")[2]  # such as mine:my_module:MyAgent
+            meant = name.replace(":", "=", 1) if is_label else without
+            hint = "" if meant == name else f"; did you mean {meant!r}?"
             raise ValueError(
                 f"{noun} {name!r}: there is no module {module!r} among the installed packages "
                 f"or in the working folder, {folder}{hint}"

@@ -81,7 +81,8 @@ class Fingerprint:
             names = names - {self.spec}
         for name in sorted(names):
             if json.dumps(first.get(name)) != json.dumps(second.get(name)):
-                return f"{name} has changed"
+                hint = " (all click models in the file count)" if name.endswith(".json") else ""
+                return f"{name} has changed{hint}"
         return None
 
 

@@ -93,7 +93,8 @@ def fit(
 
     The output begins with the model that best predicts held-out sessions, or with the models
     between which these sessions do not decide, and with a command that runs agents with these
-    users. The scores of all models and the estimates for the first query follow.
+    users. The scores of all models and the estimates for the first query follow, the best
+    model first.
 
     First run clickgym check-models, to find out whether you can trust such users.
     """
@@ -146,7 +147,8 @@ def fit(
             f"{n_tied} queries are the most frequent, with {counts.max():,} sessions each; this is "
             "the first by its label. To choose: --query NAME.",
         )
-    for line in _estimates(next(iter(fitted.instances.values()))):
+    names = fitted.scores()["model"].to_list()
+    for line in _estimates(next(iter(fitted.instances.values())), names):
         print_text(console, line)
 
 
@@ -213,17 +215,17 @@ def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
     return heads, rows
 
 
-def _estimates(instance: Instance) -> Iterator[str]:
-    """Yield lines of text with the parameters of each click model in an instance. Parameters of
-    items are listed by the items' labels.
+def _estimates(instance: Instance, names: Iterable[str]) -> Iterator[str]:
+    """Yield lines of text with the parameters of the click models in an instance, in the order of
+    ``names``. Parameters of items are listed by the items' labels.
     """
-    models: Any = instance.models.values()
-    for model in models:
+    for name in names:
+        model: Any = instance.models[name]
         yield f"{model.short}, {instance.name}:"
-        for name in model.shapes:
-            values = np.asarray(getattr(model.parameters, name)).round(3)
-            if name in model.item_parameters():
+        for parameter in model.shapes:
+            values = np.asarray(getattr(model.parameters, parameter)).round(3)
+            if parameter in model.item_parameters():
                 pairs = zip(instance.labels, values.tolist(), strict=True)
-                yield f"{name}: {', '.join(f'{label} {value:.3f}' for label, value in pairs)}"
+                yield f"{parameter}: {', '.join(f'{label} {value:.3f}' for label, value in pairs)}"
             else:
-                yield f"{name}: {values.tolist()}"
+                yield f"{parameter}: {values.tolist()}"

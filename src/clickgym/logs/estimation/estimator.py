@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import check_choice, check_kind, check_labels, check_number, value_error
+from ...core.checks import check_kind, check_labels, check_number, unknown_message, value_error
 from ...core.kernels import entry, kernel
 from ...envs import CLICK_MODELS, ClickModel
 from ..log import ClickLog
@@ -47,7 +47,11 @@ def check_models_to_fit(names: Sequence[str]) -> None:
                 f"{', '.join(MODEL_ESTIMATORS)}, or write an estimator, as "
                 "docs/own_click_model.md describes"
             )
-        check_choice("model", name, MODEL_ESTIMATORS)
+        if name not in MODEL_ESTIMATORS:
+            raise ValueError(
+                f"{unknown_message('model', name, MODEL_ESTIMATORS)}; for a click model of your "
+                "own, write an estimator, as docs/own_click_model.md describes"
+            )
 
 
 class Estimator:
