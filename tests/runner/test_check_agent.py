@@ -192,6 +192,11 @@ def assign_a_field(state, ranking, clicks):
     state.clicks += clicks.sum()
 
 
+@kernel
+def write_a_fraction(state, ranking, clicks):
+    state.order[0] += 0.5
+
+
 class KeepsIntegers(Shuffles):
     def __init__(self, n_items, n_positions, *, prior=0.5, seed=None):
         super().__init__(n_items, n_positions, seed, prior=prior)
@@ -200,6 +205,7 @@ class KeepsIntegers(Shuffles):
 COMPILED = {
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 .*",
     type("Assigns", (Shuffles,), {"update_kernel": assign_a_field}): "- kernels: .* one entry",
+    type("Halves", (Shuffles,), {"update_kernel": write_a_fraction}): "- kernels: .* as Floats",
     type("Lacks", (Shuffles,), {"state_type": NamedTuple("Empty", [("x", int)])}): ".*value for x",
 }
 

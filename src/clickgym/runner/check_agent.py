@@ -82,7 +82,7 @@ def check_agent(agent: AgentLike) -> None:
     - agents do not affect each other, and do not change the arrays that are passed to them;
     - the agent does not favour items because of their ids;
     - for a `CompiledAgent`, both engines agree; saving, loading and hyperparameters work; and no
-      kernel uses an index out of range.
+      kernel uses an index out of range, or writes a fraction to an array of integers.
 
     The function does not check whether the agent learns.
 
@@ -208,10 +208,12 @@ class _Check:
             fault = f"the agent is a {type(agent).__name__}; expected a clickgym.agents.Agent"
             expect(isinstance(agent, Agent), fault)
 
-    def check_lists(self) -> None:
+    def check_lists(self, prepare: Callable[[Any], None] | None = None) -> None:
         for n_items, n_positions in SIZES:
             env = self.make_env(n_items, n_positions)
             agent = self.make_agent(env, TOLD_HORIZON)
+            if prepare is not None:
+                prepare(agent)
             try:
                 [*_play_lists(agent, env, SESSIONS)]
             except FAILURES as error:
@@ -285,7 +287,7 @@ class _Check:
 
     def check_kernels(self) -> None:
         with uncompiled(), kernels_in_python():
-            self.check_lists()
+            self.check_lists(_watch_integers)
 
     def check_engines(self) -> None:
         outcomes = [
@@ -300,6 +302,21 @@ class _Check:
         loaded = _reload(agent)
         outcomes = _outcome(agent, self.make_env()), _outcome(loaded, self.make_env())
         _expect_equal("a saved agent and the loaded one", *outcomes)
+
+
+class _Integers(np.ndarray):
+    """An array of integers that raises an error for a fraction, which kernels would cut off."""
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if np.any(np.asarray(value) % 1):
+            raise ValueError(f"an array of Ints gets {value}; declare it as Floats")
+        super().__setitem__(index, value)
+
+
+def _watch_integers(agent: Any) -> None:
+    arrays = agent.arrays.items()
+    watched = {name: array.view(_Integers) for name, array in arrays if array.dtype.kind == "i"}
+    agent.state = agent.state._replace(**watched)
 
 
 def _global_generators() -> tuple[Any, ...]:
