@@ -96,7 +96,6 @@ INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         n_item: unknown argument; did you mean 'n_items'?
 ENV PBMRank-v0:instance=uniform:seed=3,gap=1   write instance="uniform:seed=3,gap=..."
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
-fit none.csv --model Mine --out new   for a click model of your own, write an estimator
 OUT file                          file cannot be a folder, because it or a part of its path
 """.strip().splitlines()
 

@@ -17,13 +17,7 @@ from clickgym.bench import board
 from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
 from clickgym.bench.play_tasks import examination, make_informed_agent, play_tasks, playable_tasks
 from clickgym.bench.result_files import read_results, write_results
-from clickgym.bench.score import (
-    Anchor,
-    is_scored,
-    score,
-    scores_of,
-    summarize,
-)
+from clickgym.bench.score import Anchor, is_scored, score, scores_of, summarize
 from clickgym.bench.tasks import ABILITIES, ScoredTask, all_tasks, quick_tasks, tasks_of
 from clickgym.envs import CascadeModel
 

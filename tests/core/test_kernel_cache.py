@@ -13,14 +13,7 @@ import pytest
 
 import clickgym
 from clickgym.core import statistics
-from clickgym.core.kernels import (
-    KernelError,
-    Repeated,
-    cache_folder,
-    clock,
-    entry,
-    kernel,
-)
+from clickgym.core.kernels import KernelError, Repeated, cache_folder, clock, entry, kernel
 from clickgym.runner.play.run_metrics import add_metric, measure_nothing
 from tests.helpers.programs import output
 

@@ -24,10 +24,7 @@ def log_of(rates, n=500, n_queries=8, seed=0):
             items.append(np.tile(3 * query + ranking, (n, 1)))
             clicks.append(rng.random((n, 3)) < rates(rng, attraction, ranking))
     queries = np.repeat(np.arange(n_queries), len(LISTS) * n)
-    labels = (
-        tuple(map(str, range(3 * n_queries))),
-        tuple(f"query {query}" for query in range(n_queries)),
-    )
+    labels = tuple(map(str, range(3 * n_queries))), tuple(map(str, range(n_queries)))
     return ClickLog(np.concatenate(items), np.concatenate(clicks), queries, *labels)
 
 
@@ -71,11 +68,8 @@ def test_positions_below_the_end_of_a_list_do_not_count():
 
 def test_the_share_by_hand():
     """Two lists are each predicted from the other, and the noise of both lists is subtracted."""
-    clicks = np.repeat(
-        [[1, 1], [1, 0], [0, 1], [0, 0], [1, 1], [1, 0], [0, 1], [0, 0]],
-        [20, 60, 30, 90, 10, 50, 40, 100],
-        axis=0,
-    )
+    kinds = [[1, 1], [1, 0], [0, 1], [0, 0]] * 2
+    clicks = np.repeat(kinds, [20, 60, 30, 90, 10, 50, 40, 100], axis=0)
     log = ClickLog(np.repeat([[0, 1], [1, 0]], 200, axis=0), clicks, [0] * 400, ("a", "b"), ("q",))
     halves, missed, differences = [log[:200], log[200:]], 0.0, 0.0
     for left_out, other in (halves, halves[::-1]):

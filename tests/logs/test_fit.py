@@ -70,9 +70,8 @@ def test_items_in_one_of_a_hundred_sessions_are_kept(n_items, kept):
     fitted = fit_models(log, ["PBM"], n_items=n_items, test_share=0)
     assert fitted.instances["q"].labels == tuple(kept)
     whole = PBMEstimator().fit(log).click_model("q", list("abcde"))
-    np.testing.assert_array_equal(
-        fitted.instances["q"].model("PBM").attraction, whole.attraction[: len(kept)]
-    )
+    attraction = fitted.instances["q"].model("PBM").attraction
+    np.testing.assert_array_equal(attraction, whole.attraction[: len(kept)])
 
 
 def test_the_sessions_of_a_query_decide_what_it_shows_often():
@@ -212,9 +211,8 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     assert [load_instance(file).name for file in typed[first : first + 2]] == queries
     origin = "estimated by clickgym from the click log log.csv"
     fitted = fit_models(read_log(log_file), ["PBM", "DCM"], queries, origin=origin)
-    assert fitted.scored["PBM"].score(fitted.test) == (
-        PBMEstimator().fit(fitted.train).score(fitted.test)
-    )
+    again = PBMEstimator().fit(fitted.train)
+    assert fitted.scored["PBM"].score(fitted.test) == again.score(fitted.test)
     of_all = PBMEstimator().fit(read_log(log_file)).click_model("often", list("abcdef"))
     assert fitted.instances["often"].model("PBM").attraction == pytest.approx(of_all.attraction)
     for query, name in (("often", "often.json"), ("some/times", "some%2Ftimes.json")):

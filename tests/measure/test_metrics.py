@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import sys
 from functools import partial
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,16 +51,10 @@ def with_initial(model: envs.ClickModel, **arguments: Any) -> envs.ClickEnv:
 
 
 def wrong_pairs(attraction: np.ndarray, ranking: list[int]) -> int:
-    return sum(
-        attraction[ranking[j]] > attraction[ranking[i]]
-        for i in range(len(ranking))
-        for j in range(i + 1, len(ranking))
-    )
+    return sum(attraction[below] > attraction[above] for above, below in combinations(ranking, 2))
 
 
-def plain(
-    name: str, model: envs.ClickModel, ranking: list[int], clicks: list[int], n: int
-) -> float:
+def plain(name: str, model: Any, ranking: list[int], clicks: list[int], n: int) -> float:
     """Return the value of a metric in one session by definition, from the stationary model of the
     session's epoch.
     """
@@ -69,19 +64,18 @@ def plain(
     if name.startswith("ndcg"):
         return ndcg(attraction[ranking], attraction, 10 if name == "ndcg@10" else 5)
     if name == "violations":
-        return float(
-            wrong_pairs(attraction, ranking) > wrong_pairs(attraction, INITIAL[:n].tolist()) + n / 2
-        )
+        initial = INITIAL[:n].tolist()
+        return float(wrong_pairs(attraction, ranking) > wrong_pairs(attraction, initial) + n / 2)
     raise AssertionError(f"plain has no definition of {name}")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=[pytest.mark.compiled] * (kind in ("PBM", "changing")))
-        for kind in PROBLEMS
-    ],
-)
+KINDS = [
+    pytest.param(kind, marks=[pytest.mark.compiled] * (kind in ("PBM", "changing")))
+    for kind in PROBLEMS
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_metrics_are_their_definitions_on_both_engines(kind):
     model = PROBLEMS[kind]
     steps = np.arange(1, HORIZON + 1)
@@ -93,18 +87,15 @@ def test_metrics_are_their_definitions_on_both_engines(kind):
     )
     assert (python.engine, compiled.engine) == ("python", "compiled")
     assert list(python.metrics) == list(compiled.metrics) == ALL
+    numbers = np.searchsorted(model.starts, range(HORIZON), side="right") - 1
+    sessions = [*zip(numbers, recorder.lists, recorder.clicks, strict=True)]
     for name in ALL:
-        epochs = [
-            model.epochs[np.searchsorted(model.starts, step, side="right") - 1]
-            for step in range(HORIZON)
-        ]
         values = [
-            plain(name, epoch, *session, model.n_positions)
-            for epoch, *session in zip(epochs, recorder.lists, recorder.clicks, strict=True)
+            plain(name, model.epochs[number], *session, model.n_positions)
+            for number, *session in sessions
         ]
-        np.testing.assert_allclose(
-            python.metrics[name], np.cumsum(values), rtol=1e-12, err_msg=name
-        )
+        sums = np.cumsum(values)
+        np.testing.assert_allclose(python.metrics[name], sums, rtol=1e-12, err_msg=name)
         np.testing.assert_array_equal(python.metrics[name], compiled.metrics[name], err_msg=name)
         varies = 0 < python.metrics[name][-1] < HORIZON
         constant = f"{name} is the same in all sessions, or leaves 0 to 1"

@@ -15,13 +15,7 @@ from gymnasium.wrappers.vector import TransformReward
 
 import clickgym
 from clickgym import RecordRegret, RecordVectorRegret
-from clickgym.envs import (
-    ClickEnv,
-    ClickVectorEnv,
-    ItemByItem,
-    PositionBasedModel,
-    SessionError,
-)
+from clickgym.envs import ClickEnv, ClickVectorEnv, ItemByItem, PositionBasedModel, SessionError
 from tests.helpers.news import News
 
 pytestmark = pytest.mark.uncompiled

@@ -202,10 +202,12 @@ class KeepsIntegers(Shuffles):
         super().__init__(n_items, n_positions, seed, prior=prior)
 
 
+HALF = Annotated[Ints, "L", 0.5]
 COMPILED = {
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 .*",
     type("Assigns", (Shuffles,), {"update_kernel": assign_a_field}): "- kernels: .* one entry",
     type("Halves", (Shuffles,), {"update_kernel": write_a_fraction}): "- kernels: .* as Floats",
+    type("Half", (Shuffles,), {"state_type": NamedTuple("S", [("x", HALF)])}): ".*whole numbers",
     type("Lacks", (Shuffles,), {"state_type": NamedTuple("Empty", [("x", int)])}): ".*value for x",
 }
 

@@ -49,9 +49,8 @@ def mine(tmp_path, monkeypatch):
 
 
 def sweep(envs, agents, out, **arguments):
-    return clickgym.sweep(
-        envs, agents, 200, 2, **{"seed": 3, "n_jobs": 1, "out": out} | arguments
-    ).frame
+    settings = {"seed": 3, "n_jobs": 1, "out": out} | arguments
+    return clickgym.sweep(envs, agents, 200, 2, **settings).frame
 
 
 # ---------------------------------------------------------------------------------------- one label
@@ -189,12 +188,7 @@ def test_refusal_of_an_argument_names_the_agent():
         ("mine=TopRank", "mine", "TopRank", {}),
         ("mine, 2=my:Agent:a=.1,b=[1,2]", "mine, 2", "my:Agent", {"a": 0.1, "b": [1, 2]}),
         ("easy=E-v0:instance=uniform:seed=3", "easy", "E-v0", {"instance": "uniform:seed=3"}),
-        (
-            "A:a=False,b=None,c=1e3,d=word",
-            None,
-            "A",
-            {"a": False, "b": None, "c": 1e3, "d": "word"},
-        ),
+        ("A:a=False,b=None,c=1e3,d=w", None, "A", {"a": False, "b": None, "c": 1e3, "d": "w"}),
     ],
 )
 def test_label_name_and_arguments_of_what_is_typed(text, label, name, arguments):
@@ -214,10 +208,8 @@ def test_values_with_parts():
     """Values are JSON or Python literals; a value with brackets that cannot be read as either is
     an error, not a text.
     """
-    assert parse_spec('A:b={"c":[1,2],"d":false},e=(3,)')[1] == {
-        "b": {"c": [1, 2], "d": False},
-        "e": (3,),
-    }
+    arguments = {"b": {"c": [1, 2], "d": False}, "e": (3,)}
+    assert parse_spec('A:b={"c":[1,2],"d":false},e=(3,)')[1] == arguments
     for text in ("dict(c=[1,2],d=3)", "{c:[1,2]}", "[1,2"):
         with pytest.raises(ValueError, match=r"^'A:b=.*': b: expected JSON or a Python literal"):
             parse_spec(f"A:b={text}")
