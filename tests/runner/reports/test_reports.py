@@ -310,13 +310,14 @@ def test_names_of_a_paper_in_latex():
     """The names stand in the rows, headings and notes. Two agents need two names."""
     env, agents = "ContextualCMRank-v0", ["UBMLinUCB", "C2UCB:alpha=0.2", "C2UCB", "PDGD"]
     names = {env: "Cascade", "UBMLinUCB": "Ours", "C2UCB": "C²UCB", "reward": "satisfied"}
-    swept = clickgym.sweep([env], agents, 20, 2, n_jobs=1, progress=False)
-    single = [clickgym.run(agent, env, 20, seed=1) for agent in agents[:3:2]]
+    names["any_click"], metrics = "CTR", ["any_click"]
+    swept = clickgym.sweep([env], agents, 20, 2, n_jobs=1, progress=False, metrics=metrics)
+    single = [clickgym.run(agent, env, 20, seed=1, metrics=metrics) for agent in agents[:3:2]]
     for results in (swept, clickgym.Results(single)):
         text = results.to_latex("C2UCB", names=names, label="tab:ours")
-        for words in ("{Cascade}", "\nOurs & ", "& satisfied", r"\label{tab:ours}"):
+        for words in ("{Cascade}", "\nOurs & ", "& satisfied & CTR", r"\label{tab:ours}"):
             assert words in text
-        for note in ("Besides clicks, Ours was told", " C²UCB explore as much as theory pre"):
+        for note in ("clicks, Ours was told", "C²UCB explore as much as", "satisfied and CTR are "):
             assert note in text
         assert not re.search("C2UCB &|0.2 explore", text)
     assert "Differences to C²UCB are" in swept.to_latex("C2UCB", names=names)

@@ -138,7 +138,7 @@ def format_table(
         texts += [_mean_text(row[name], row[f"{name}_ci95"]) for name in metrics]
         texts += [duration(row["ns_per_session"])] * len(time)
         environments.setdefault(env_titles[row["env"]], []).append(texts)
-    notes = [*notes_on_means(table, metrics, time), *notes_on_pairs(table)]
+    notes = [*notes_on_means(table, metrics, time, names or {}), *notes_on_pairs(table)]
     notes += notes_on_instances(results, mixed, names or {}, in_paper=in_paper)
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
@@ -259,10 +259,11 @@ TOO_FEW = {
 
 
 def notes_on_means(
-    table: polars.DataFrame, metrics: Sequence[str], time: Sequence[str]
+    table: polars.DataFrame, metrics: Sequence[str], time: Sequence[str], names: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield notes on the columns: which are per session, and what was not measured."""
-    *averaged, last_one = ["Reward", *filter(is_sum, metrics), *time]
+    summed = [names.get(name, name) for name in filter(is_sum, metrics)]
+    *averaged, last_one = [names.get("reward", "Reward"), *summed, *time]
     subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
     yield f"{subject} per session{', and time is wall time' * len(time)}."
     if any(table[name].null_count() for name in ("reward", *metrics)):
