@@ -150,9 +150,11 @@ class TopRankReference(Remembering):
     block.
     """
 
-    def __init__(self, n_items: int, n_positions: int, delta: float) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, horizon: int | None, delta: float | None
+    ) -> None:
         super().__init__(n_items, n_positions)
-        self.items, self.delta = range(n_items), delta
+        self.items, self.delta = range(n_items), delta or 1 / horizon
         self.c = 4 * math.sqrt(2 / math.pi) / math.erf(math.sqrt(2))
         self.s = np.zeros((n_items, n_items), int)
         self.n = np.zeros((n_items, n_items), int)
@@ -212,12 +214,21 @@ class BubbleRankReference(Remembering):
     4.3.
     """
 
+    edges = {"horizon": (2,)}
+
     def __init__(
-        self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False
+        self,
+        n_items: int,
+        n_positions: int,
+        initial: Sequence[int],
+        delta: float | None,
+        horizon: int | None,
+        base: Sequence[int],
     ) -> None:
-        super().__init__(len(base), n_positions)
-        self.initial, self.base = list(base), list(base)
-        self.log_delta, self.doubling, self.estimate = log_delta, doubling, 2
+        super().__init__(n_items, n_positions)
+        self.initial, self.base = list(base), list(base)  # `initial` may leave out items
+        self.log_delta = 4 * math.log(horizon or 2) if delta is None else -math.log(delta)
+        self.doubling, self.estimate = delta is None and horizon is None, 2
         self.s: Counter[tuple[int, int]] = Counter()
         self.n: Counter[tuple[int, int]] = Counter()
         self.n_exchanges = 0

@@ -47,7 +47,7 @@ class GLRReference(CascadeReference):
         feedback: str = "last_click",
         n_vertices: int = 0,
     ) -> None:
-        super().__init__(n_items, n_positions, "KL", feedback)
+        super().__init__(n_items, n_positions, feedback)
         self.log_delta = -math.log(horizon) if delta is None else math.log(delta)
         self.p = (
             min(1.0, math.sqrt(n_segments * n_items * math.log(horizon) / horizon))

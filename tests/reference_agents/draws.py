@@ -42,9 +42,6 @@ class Sampled(IndexReference):
 class CascadeTSReference(Sampled, CascadeReference):
     """Reference of CascadeTS: an item's posterior is Beta(1 + clicks, 1 + examined - clicks)."""
 
-    def __init__(self, n_items: int, n_positions: int, feedback: str) -> None:
-        super().__init__(n_items, n_positions, "Beta", feedback)
-
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         clicks, examined = np.array(self.clicks), np.array(self.seen)
         return rng.beta(1 + clicks, 1 + examined - clicks, (n, self.n_items))

@@ -5,7 +5,7 @@ model, and EpsilonGreedy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,13 +85,11 @@ class GreedyReference(IndexReference):
 
 
 class CascadeReference(IndexReference):
-    """Reference of CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
+    """Reference of CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
 
-    def __init__(
-        self, n_items: int, n_positions: int, kind: str, feedback: str, c: float = 3.0
-    ) -> None:
+    def __init__(self, n_items: int, n_positions: int, feedback: str, c: float = 3.0) -> None:
         super().__init__(n_items, n_positions)
-        self.kind, self.feedback, self.c = kind, feedback, c
+        self.feedback, self.c = feedback, c
 
     def index(self, item: int) -> float:
         n = self.seen[item]
@@ -99,8 +97,6 @@ class CascadeReference(IndexReference):
 
     def optimistic(self, mean: float, n: float) -> float:
         """Return the index after n observations, the highest plausible attraction."""
-        if self.kind == "UCB1":
-            return mean + math.sqrt(1.5 * math.log(self.t) / n)
         term = exploration(self.t, self.c)
         return upper_bound(mean, term / n) if term > 0 else mean
 
@@ -109,6 +105,13 @@ class CascadeReference(IndexReference):
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "examined": self.seen}
+
+
+class UCB1Reference(CascadeReference):
+    """Reference of CascadeUCB1: Kveton et al. 2015, Algorithm 1, with the index of UCB1."""
+
+    def optimistic(self, mean: float, n: float) -> float:
+        return mean + math.sqrt(1.5 * math.log(self.t) / n)
 
 
 class DCMReference(CascadeReference):
@@ -121,7 +124,7 @@ class DCMReference(CascadeReference):
     def __init__(
         self, n_items: int, n_positions: int, position_order: Sequence[int] | None, c: float
     ) -> None:
-        super().__init__(n_items, n_positions, "KL", "last_click", c)
+        super().__init__(n_items, n_positions, "last_click", c)
         self.order = list(range(n_positions)) if position_order is None else list(position_order)
 
     def places(self) -> list[int]:
@@ -153,7 +156,7 @@ class VarianceReference(WithIndices):
     def __init__(
         self, n_items: int, n_positions: int, variance: float, bias: float, feedback: str
     ) -> None:
-        super().__init__(n_items, n_positions, "UCB-V", feedback)
+        super().__init__(n_items, n_positions, feedback)
         self.variance, self.bias = variance, bias
 
     def optimistic(self, mean: float, n: float) -> float:
@@ -170,15 +173,20 @@ class DiscountedReference(WithIndices):
         self,
         n_items: int,
         n_positions: int,
-        gamma: Callable[[int], float],
+        gamma: float | None,
         epsilon: float,
+        horizon: int | None,
         feedback: str,
     ) -> None:
-        super().__init__(n_items, n_positions, "discounted", feedback)
-        self.gamma, self.epsilon = gamma, epsilon
+        super().__init__(n_items, n_positions, feedback)
+        self.gamma, self.epsilon, self.horizon = gamma, epsilon, horizon
+
+    def discount(self) -> float:
+        n = self.horizon or doubled(self.t)
+        return 1 - 0.25 / math.sqrt(n) if self.gamma is None else self.gamma
 
     def index(self, item: int) -> float:
-        gamma, t = self.gamma(self.t), self.t
+        gamma, t = self.discount(), self.t
         # N_t(γ) = 1 + γ + ... + γ^{t-1}; the quotient loses digits if γ is close to 1.
         log_time = math.log(
             math.fsum(gamma**s for s in range(t)) if t < 100 else (1 - gamma**t) / (1 - gamma)
@@ -188,7 +196,7 @@ class DiscountedReference(WithIndices):
         ) / math.sqrt(self.seen[item])
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        gamma = self.gamma(self.t)
+        gamma = self.discount()
         self.clicks = [gamma * x for x in self.clicks]
         self.seen = [gamma * n for n in self.seen]
         super().learn(ranking, clicks)
@@ -214,25 +222,30 @@ class WindowReference(WithIndices):
         self,
         n_items: int,
         n_positions: int,
-        tau: Callable[[int], int],
+        tau: int | None,
         epsilon: float,
+        horizon: int | None,
         feedback: str,
     ) -> None:
-        super().__init__(n_items, n_positions, "window", feedback)
-        self.tau, self.epsilon = tau, epsilon
+        super().__init__(n_items, n_positions, feedback)
+        self.tau, self.epsilon, self.horizon = tau, epsilon, horizon
         self.samples: list[tuple[int, int, int]] = []  # session, item, click
         # a session that has left the window does not return when the window grows
         self.forgotten = 0
 
+    def length(self) -> int:
+        n = self.horizon or doubled(self.t)
+        return max(math.ceil(2 * math.sqrt(n * math.log(n))), 1) if self.tau is None else self.tau
+
     def index(self, item: int) -> float:
-        log_time = math.log(min(self.t, self.tau(self.t)))
+        log_time = math.log(min(self.t, self.length()))
         return self.clicks[item] / self.seen[item] + math.sqrt(
             self.epsilon * log_time / self.seen[item]
         )
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         self.samples += [(self.t, ranking[k], clicks[k]) for k in self.examined(clicks)]
-        self.forgotten = max(self.forgotten, self.t - self.tau(self.t))
+        self.forgotten = max(self.forgotten, self.t - self.length())
         self.samples = [sample for sample in self.samples if sample[0] > self.forgotten]
         self.clicks, self.seen = [0] * self.n_items, [0] * self.n_items
         for _, item, click in self.samples:
@@ -249,8 +262,8 @@ class PositionReference(IndexReference):
     position.
     """
 
-    def __init__(self, n_items: int, examination: Sequence[float]) -> None:
-        super().__init__(n_items, len(examination))
+    def __init__(self, n_items: int, n_positions: int, examination: Sequence[float]) -> None:
+        super().__init__(n_items, n_positions)
         self.kappa = list(examination)
         self.shown = [[0] * len(self.kappa) for _ in range(n_items)]  # N_{i,l}
         self.clicked = [[0] * len(self.kappa) for _ in range(n_items)]  # S_{i,l}
@@ -282,8 +295,10 @@ class PBMUCBReference(PositionReference):
     position.
     """
 
-    def __init__(self, n_items: int, examination: Sequence[float], epsilon: float) -> None:
-        super().__init__(n_items, examination)
+    def __init__(
+        self, n_items: int, n_positions: int, examination: Sequence[float], epsilon: float
+    ) -> None:
+        super().__init__(n_items, n_positions, examination)
         self.epsilon = epsilon
 
     def index(self, item: int) -> float:
@@ -301,9 +316,14 @@ class PBMPIEReference(PositionReference):
     """Reference of PBM-PIE: Lagrée et al. 2016, Algorithm 1, after a cyclic start."""
 
     def __init__(
-        self, n_items: int, examination: Sequence[float], horizon: int, epsilon: float
+        self,
+        n_items: int,
+        n_positions: int,
+        examination: Sequence[float],
+        horizon: int,
+        epsilon: float,
     ) -> None:
-        super().__init__(n_items, examination)
+        super().__init__(n_items, n_positions, examination)
         self.bound = (1 + epsilon) * math.log(horizon)
 
     def might_reach(self, item: int, x: float) -> bool:

@@ -22,23 +22,25 @@ class RidgeReference(Reference):
 
     Args:
         n_items, n_positions, n_features: L, K, d.
-        weights: ``(K, K)`` the weight of a sample, by position and last click above it (0: none,
-            otherwise counted from 1).
-        feedback: ``"all"``, or the click down to which positions are samples.
         ridge: λ; by default the largest sum of squared weights of a session, but at least 1.
+        examination: ``(K, K)`` the weight of a sample, by position and last click above it (0:
+            none, otherwise counted from 1), or ``(K,)`` by position; by default, all weights are 1.
     """
+
+    feedback = "all"  # or the click down to which positions are samples
 
     def __init__(
         self,
         n_items: int,
         n_positions: int,
         n_features: int,
-        weights: Any,
-        feedback: str,
         ridge: float | None,
+        examination: Any = None,
     ) -> None:
         super().__init__(n_items, n_positions)
-        self.weights, self.feedback = np.asarray(weights), feedback
+        weights = np.ones((n_positions, n_positions)) if examination is None else examination
+        weights = np.asarray(weights)
+        self.weights = np.tile(weights[:, None], n_positions) if weights.ndim == 1 else weights
         self.phi = float(np.sum(self.weights.diagonal() ** 2))
         self.ridge = max(1.0, self.phi) if ridge is None else ridge
         self.gram, self.moment = self.ridge * np.eye(n_features), np.zeros(n_features)
@@ -99,15 +101,8 @@ class LinUCBReference(RidgeReference):
     ln(1 + φ' t/(dλ)) + 2 ln(tK)) + sqrt(λd) unless alpha is given.
     """
 
-    def __init__(
-        self,
-        *sizes: int,
-        weights: Any,
-        feedback: str = "all",
-        ridge: float | None,
-        alpha: float | None,
-    ) -> None:
-        super().__init__(*sizes, weights, feedback, ridge)
+    def __init__(self, *sizes: int, alpha: float | None, **arguments: Any) -> None:
+        super().__init__(*sizes, **arguments)
         self.alpha = alpha
 
     def scores(self, drawn: Any) -> np.ndarray:
@@ -121,6 +116,24 @@ class LinUCBReference(RidgeReference):
         return self.features @ self.theta() + alpha * np.sqrt(np.maximum(spread, 0))
 
 
+class UBMLinUCBReference(LinUCBReference):
+    """Reference of UBM-LinUCB, whose weights depend on the last click above."""
+
+    edges = {"examination": ([[0.9, 0, 0], [0.6, 0.8, 0], [0.2, 0.3, 0.7]],)}
+
+
+class CMLinUCBReference(LinUCBReference):
+    """Reference of CM-LinUCB, whose samples are the positions down to the first click."""
+
+    feedback = "first_click"
+
+
+class DCMLinUCBReference(LinUCBReference):
+    """Reference of DCM-LinUCB, whose samples are the positions down to the last click."""
+
+    feedback = "last_click"
+
+
 class LinearTSReference(RidgeReference):
     """Reference of LinearTS: candidates are sorted by θ̃ᵀx for a draw θ̃ from N(θ, α² A⁻¹). The
     reference reads the resulting indices from the agent's state; for α = 0, it requires the order
@@ -128,7 +141,7 @@ class LinearTSReference(RidgeReference):
     """
 
     def __init__(self, *sizes: int, ridge: float | None, alpha: float) -> None:
-        super().__init__(*sizes, np.ones((sizes[1], sizes[1])), "all", ridge)
+        super().__init__(*sizes, ridge)
         self.alpha = alpha
 
     def scores(self, drawn: Any) -> np.ndarray:

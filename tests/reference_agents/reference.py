@@ -148,7 +148,10 @@ def lists_by(scores: np.ndarray, places: Any) -> np.ndarray:
 
 
 class AnyList(Reference):
-    """Reference of Random: all lists are equally likely."""
+    """Reference of Random: all lists are equally likely. Its arguments do not matter."""
+
+    def __init__(self, n_items: int, n_positions: int, **arguments: Any) -> None:
+        super().__init__(n_items, n_positions)
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
         return any_lists(rng, n, self.n_items, self.n_positions)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -14,70 +13,21 @@ import numpy as np
 from clickgym.agents import AGENTS, CompiledAgent, Learner
 from tests.helpers.registries import from_own_test
 
-from . import draws, indices
+from . import draws, indices, linear
 from .comparisons import BatchRankReference, BubbleRankReference, TopRankReference
 from .detection import GLRReference
-from .linear import LinearTSReference, LinUCBReference
 from .posterior import PBMHBReference, PDGDReference
 from .reference import AnyList, Reference, Told
 from .unimodal import GRABReference, UniRankReference
 
-
-def _bubble(
-    L: int, K: int, initial: Any, delta: float | None, horizon: int | None, base: list[int]
-) -> BubbleRankReference:
-    log_delta = 4 * math.log(horizon or 2) if delta is None else -math.log(delta)
-    return BubbleRankReference(base, K, log_delta, doubling=delta is None and horizon is None)
-
-
-_bubble.edges = {"horizon": (2,)}
-
-
-def _discounted(
-    L: int, K: int, gamma: float | None, epsilon: float, horizon: int | None, feedback: str
-) -> indices.DiscountedReference:
-    def gamma_at(t: int) -> float:
-        return 1 - 0.25 / math.sqrt(horizon or indices.doubled(t)) if gamma is None else gamma
-
-    return indices.DiscountedReference(L, K, gamma_at, epsilon, feedback)
-
-
-def _window(
-    L: int, K: int, tau: int | None, epsilon: float, horizon: int | None, feedback: str
-) -> indices.WindowReference:
-    def tau_at(t: int) -> int:
-        n = horizon or indices.doubled(t)
-        return max(math.ceil(2 * math.sqrt(n * math.log(n))), 1) if tau is None else tau
-
-    return indices.WindowReference(L, K, tau_at, epsilon, feedback)
-
-
-def _lin_ucb(feedback: str = "all", **edges: Any) -> Callable[..., LinUCBReference]:
-    def of(
-        L: int, K: int, d: int, ridge: float | None, alpha: float | None, examination: Any = None
-    ) -> LinUCBReference:
-        weights = np.ones((K, K)) if examination is None else np.asarray(examination)
-        weights = np.tile(weights[:, None], K) if weights.ndim == 1 else weights
-        return LinUCBReference(
-            L, K, d, weights=weights, feedback=feedback, ridge=ridge, alpha=alpha
-        )
-
-    of.edges = edges
-    return of
-
-
-def _any_list(L: int, K: int, **given: Any) -> AnyList:
-    return AnyList(L, K)
-
-
-REFERENCES: dict[str, Callable[..., Reference]] = {
+REFERENCES: dict[str, type[Reference]] = {
     "Fixed": Told,
     "Oracle": Told,
     "Random": AnyList,
     "EpsilonGreedy": indices.GreedyReference,
-    "CascadeUCB1": lambda L, K, **given: indices.CascadeReference(L, K, "UCB1", **given),
+    "CascadeUCB1": indices.UCB1Reference,
     "CascadeUCBV": indices.VarianceReference,
-    "CascadeKLUCB": lambda L, K, **given: indices.CascadeReference(L, K, "KL", **given),
+    "CascadeKLUCB": indices.CascadeReference,
     "CascadeTS": draws.CascadeTSReference,
     "DCMKLUCB": indices.DCMReference,
     "RankedExp3": draws.RankedExp3Reference,
@@ -85,27 +35,27 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "BatchRank": BatchRankReference,
     "GRAB": GRABReference,
     "UniRank": UniRankReference,
-    "TopRank": lambda L, K, horizon, delta: TopRankReference(L, K, delta or 1 / horizon),
-    "BubbleRank": _bubble,
-    "CascadeDUCB": _discounted,
-    "CascadeSWUCB": _window,
+    "TopRank": TopRankReference,
+    "BubbleRank": BubbleRankReference,
+    "CascadeDUCB": indices.DiscountedReference,
+    "CascadeSWUCB": indices.WindowReference,
     "GLRCascadeKLUCB": GLRReference,
     "PBMHB": PBMHBReference,
-    "PBMUCB": lambda L, K, **known: indices.PBMUCBReference(L, **known),
-    "PBMPIE": lambda L, K, **known: indices.PBMPIEReference(L, **known),
-    "PBMTS": lambda L, K, **known: draws.PBMTSReference(L, **known),
-    "BCMPTS": lambda L, K, **known: draws.BCMPTSReference(L, **known),
-    "UBMLinUCB": _lin_ucb(examination=([[0.9, 0, 0], [0.6, 0.8, 0], [0.2, 0.3, 0.7]],)),
-    "C2UCB": _lin_ucb(),
-    "CMLinUCB": _lin_ucb("first_click"),
-    "DCMLinUCB": _lin_ucb("last_click"),
-    "PBMLinUCB": _lin_ucb(),
-    "LinearTS": LinearTSReference,
+    "PBMUCB": indices.PBMUCBReference,
+    "PBMPIE": indices.PBMPIEReference,
+    "PBMTS": draws.PBMTSReference,
+    "BCMPTS": draws.BCMPTSReference,
+    "UBMLinUCB": linear.UBMLinUCBReference,
+    "C2UCB": linear.LinUCBReference,
+    "CMLinUCB": linear.CMLinUCBReference,
+    "DCMLinUCB": linear.DCMLinUCBReference,
+    "PBMLinUCB": linear.LinUCBReference,
+    "LinearTS": linear.LinearTSReference,
     "PDGD": PDGDReference,
-    "CascadeVI": _any_list,
-    "SlateQ": _any_list,
+    "CascadeVI": AnyList,
+    "SlateQ": AnyList,
 }
-"""The functions that create the reference of an agent, from L, K (and d) and the agent's
+"""The reference's class of each agent. Its constructor takes L, K (and d), and then the agent's
 hyperparameters. The tests of agents that see a state have references of their own.
 """
 
@@ -133,9 +83,9 @@ OTHERS = {"feature_scale", "n_vertices"}  # see test_pdgd and test_restarts
 
 
 @cache
-def reference_maker(name: str) -> Any:
-    """Return the function that creates the reference of a published agent: its entry in
-    `REFERENCES`, or the class ``NAMEReference`` in the test file of the agent's module.
+def reference_class(name: str) -> Any:
+    """Return the class of the reference of a published agent: its entry in `REFERENCES`, or the
+    class ``NAMEReference`` in the test file of the agent's module.
     """
     if name in REFERENCES:
         return REFERENCES[name]
@@ -150,7 +100,7 @@ def edges_of(name: str, parameter: str) -> Sequence[Any]:
         return ()
     own: Mapping[str, Sequence[Any]] = {}
     with suppress(AssertionError):  # without a reference, tests/agents/test_references.py fails
-        own = getattr(reference_maker(name), "edges", own)
+        own = getattr(reference_class(name), "edges", own)
     return own.get(parameter, EDGES.get(parameter, ()))
 
 
@@ -170,4 +120,4 @@ def reference_of(agent: CompiledAgent) -> Reference:
         sizes.append(arguments.pop("n_features"))
     if type(agent).__name__ == "BubbleRank":  # items that the given list leaves out are drawn
         arguments["base"] = agent.state.base.tolist()
-    return reference_maker(type(agent).__name__)(*sizes, **arguments)
+    return reference_class(type(agent).__name__)(*sizes, **arguments)

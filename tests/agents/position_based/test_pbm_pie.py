@@ -32,7 +32,7 @@ def test_every_item_that_may_be_better_is_tried(horizon):
     n_tried = 0
     for seed, (kappa, shown, clicked) in enumerate(states()):
         known = {"examination": kappa, "horizon": horizon, "epsilon": 0.0}
-        agent, reference = PBMPIE(5, 3, seed=seed, **known), PBMPIEReference(5, **known)
+        agent, reference = PBMPIE(5, 3, seed=seed, **known), PBMPIEReference(5, 3, **known)
         state = agent.state
         state.clicks[:], state.displays[:], state.t[0] = clicked, shown, 5
         state.weight[:] = shown @ kappa
