@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("core", "envs", "measure", "agents", "runner", "logs", "bench", "")
+LAYERS = ("core", "envs", "measure", "agents", "runner", "logs", "bench", "")
 """The folders of the library. Each imports only from those to its left; the last entry is the
 package itself.
 """
@@ -72,9 +72,9 @@ def import_graph():
     return {module: {*imported(module, file)} for module, file in FILES.items()}
 
 
-def room_of(module):
-    room = module.split(".")[1] if "." in module else ""
-    return room if room in ROOMS else ""
+def layer_of(module):
+    layer = module.split(".")[1] if "." in module else ""
+    return layer if layer in LAYERS else ""
 
 
 def family_of(module):
@@ -90,8 +90,8 @@ def test_imports_point_one_way():
     """
     for module, targets in import_graph().items():
         for target in targets:
-            right, left = room_of(module), room_of(target)
-            assert ROOMS.index(left) <= ROOMS.index(right), f"{module} imports {target}"
+            right, left = layer_of(module), layer_of(target)
+            assert LAYERS.index(left) <= LAYERS.index(right), f"{module} imports {target}"
             if (right, left) == ("agents", "envs"):
                 shared = target.removeprefix("clickgym.envs.").startswith(SHARED_ENVS)
                 assert shared, f"{module} imports {target}"
@@ -144,7 +144,7 @@ def test_sums_have_an_order():
     found = [
         f"{file.relative_to(ROOT)}:{line}: {name}; see clickgym.core.sums"
         for module, file in FILES.items()
-        if room_of(module) in ("envs", "agents")
+        if layer_of(module) in ("envs", "agents")
         for line, name in sums_without_order(file)
     ]
     assert not found, "\n".join(found)
@@ -171,16 +171,16 @@ def is_untyped(node):
     return is_argument and node.annotation is None
 
 
-ROOMS_OF_USERS = ("", ".envs", ".agents", ".runner", ".logs")
+PUBLIC_MODULES = ("", ".envs", ".agents", ".runner", ".logs")
 
 
 @pytest.mark.recipe
-@pytest.mark.parametrize("room", ROOMS_OF_USERS)
-def test_public_names_have_docstrings_with_every_parameter_and_an_example(room):
+@pytest.mark.parametrize("layer", PUBLIC_MODULES)
+def test_public_names_have_docstrings_with_every_parameter_and_an_example(layer):
     """A class needs its own docstring, not one from its base class or from `dataclass`. The fields
     of named tuples are documented elsewhere.
     """
-    module, missing = import_module(f"clickgym{room}"), []
+    module, missing = import_module(f"clickgym{layer}"), []
     for name in module.__all__:
         thing = getattr(module, name)
         own = vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clickgym.bench.score import Scores, iqm, resamples, run_table
+from clickgym.bench.score import Scores, draw_resamples, iqm, run_table
 from clickgym.bench.tasks import ScoredTask
 
 
@@ -61,7 +61,7 @@ def difference(scores: Scores, others: Scores, tasks: Sequence[ScoredTask]) -> D
     value, other_value = (iqm(table.mean(axis=1)) for table in tables)
     replicates = [
         iqm(tables[0].take(index).mean(axis=0)) - iqm(tables[1].take(index).mean(axis=0))
-        for index in resamples(tuple(task.users for task in tasks), n_runs)
+        for index in draw_resamples(tuple(task.users for task in tasks), n_runs)
     ]
     low, high = np.quantile(replicates, [0.025, 0.975])
     gaps = tables[0][:, :, None] - tables[1][:, None, :]

@@ -88,7 +88,7 @@ def pages() -> dict[Path, str]:
         },
         "rl": {"defaults": _table(*rl_page.defaults_table())},
         "stateful_users": {
-            "regret": _table(*rl_page.stateful_table()),
+            "regret": _table(*rl_page.memory_table()),
             "journeys": _table(*rl_page.journeys_table()),
             "real query": _table(*rl_page.real_query_table()),
         },
@@ -136,7 +136,7 @@ def _click_model(task: ScoredTask) -> str:
     return re.sub(r"^(NonStationary|Contextual)|Rank-v0$", "", task.env)
 
 
-CHECKED = {
+CHECK_RESULTS = {
     "PBM": "passes",
     "UBM": "undecided",
     "CCM": "undecided",
@@ -152,8 +152,8 @@ docs/fit.md): the interval of *predicted* lies above one half, contains it, or l
 def _click_models() -> str:
     """Return the table of the click models of the scored tasks without features."""
     n_tasks = Counter(_click_model(task) for task in scored_tasks(features=False))
-    names = [*CHECKED, *sorted(n_tasks.keys() - CHECKED)]
-    rows = [(name, str(n_tasks[name]), CHECKED.get(name, "not tested")) for name in names]
+    names = [*CHECK_RESULTS, *sorted(n_tasks.keys() - CHECK_RESULTS)]
+    rows = [(name, str(n_tasks[name]), CHECK_RESULTS.get(name, "not tested")) for name in names]
     return _table(("click model", "tasks", "check on the real log"), *rows)
 
 

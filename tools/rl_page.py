@@ -198,8 +198,8 @@ def tables() -> dict[str, Rows]:
     }
 
 
-def stateful_regrets() -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Return the regret of each run with stateful users, by instance and agent."""
+def memory_regrets() -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Return the regret of each run of users with memory, by instance and agent."""
     ends = read_results(STUDY)[0].filter(step=100_000)
     regrets: dict[str, dict[str, NDArray[np.float64]]] = {}
     for (instance, agent), part in ends.group_by("instance", "agent", maintain_order=True):
@@ -208,9 +208,9 @@ def stateful_regrets() -> dict[str, dict[str, NDArray[np.float64]]]:
     return regrets
 
 
-def stateful_table(instances: Sequence[str] = FAMILIES) -> Rows:
-    """Return the table of mean regret with stateful users, with 95 % intervals."""
-    regrets = stateful_regrets()
+def memory_table(instances: Sequence[str] = FAMILIES) -> Rows:
+    """Return the table of mean regret in runs of users with memory, with 95 % intervals."""
+    regrets = memory_regrets()
     rows = [["agent", *(f"`{instance}`" for instance in instances)]]
     for agent in (*BANDITS, *LEARNERS, SINGLE):
         found = [regrets[instance].get(agent) for instance in instances]
@@ -221,7 +221,7 @@ def stateful_table(instances: Sequence[str] = FAMILIES) -> Rows:
 
 def real_query_table() -> Rows:
     """Return the table of mean regret with the items of a real query, with 95 % intervals."""
-    return stateful_table(REAL_QUERY)
+    return memory_table(REAL_QUERY)
 
 
 def journey_regrets() -> dict[str, NDArray[np.float64]]:
@@ -288,7 +288,7 @@ def independent_table() -> Rows:
 
 def returning_table() -> Rows:
     """Return the table of bandits and RL if users come back: clicks lost."""
-    regrets, planner = stateful_regrets(), f"{PLANNER}:bonus=0"
+    regrets, planner = memory_regrets(), f"{PLANNER}:bonus=0"
     users: dict[str, Regrets] = {
         "Clicks change later clicks (`clickbait`)": regrets["clickbait"],
         "Clicks change later clicks (`habit`)": regrets["habit"],

@@ -26,7 +26,7 @@ from .core.errors import SessionError, WorkerError
 from .core.text import one_line
 from .runner.console import error_console
 
-BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
+BAD_INPUT, FAILURE, INTERRUPTED = 2, 1, 130
 USAGE_ERROR: Any = typer.BadParameter.__base__
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """An escape sequence that changes the colour of text, as in Gymnasium's warnings."""
@@ -96,22 +96,22 @@ class _Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands section by section, followed by the options."""
         for title, section in SECTIONS.items():
-            _write(formatter, title, [(name, text) for name, (_, text) in section.items()])
-        _write(formatter, "Options", _records(ctx, self.get_params(ctx)))
+            _write_section(formatter, title, [(name, text) for name, (_, text) in section.items()])
+        _write_section(formatter, "Options", _option_rows(ctx, self.get_params(ctx)))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _load(str(command.name)), rest
 
 
-def _records(ctx: Any, parameters: Iterable[Any]) -> list[tuple[str, str]]:
+def _option_rows(ctx: Any, parameters: Iterable[Any]) -> list[tuple[str, str]]:
     """Return a row of the help text for each parameter that is not hidden: how to write the
     parameter, and what the parameter does.
     """
     return [record for parameter in parameters if (record := parameter.get_help_record(ctx))]
 
 
-def _write(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
+def _write_section(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
     """Write a section of a help text, or nothing if the section has no rows."""
     if rows:
         with formatter.section(title):
@@ -164,7 +164,7 @@ def clickgym(
     """Compare algorithms that learn to rank from clicks."""
 
 
-def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
+def _repeat_flags(words: Sequence[str], repeatable: Container[str]) -> list[str]:
     """Return the words of a command line with every repeatable flag before each of its values, so
     that ``--agents A B`` becomes ``--agents A --agents B``.
     """
@@ -198,7 +198,7 @@ class _Command(TyperCommand):
             )
         sections["Options"] = sections.pop("Options", [])
         for title, parameters in sections.items():
-            _write(formatter, title, _records(ctx, parameters))
+            _write_section(formatter, title, _option_rows(ctx, parameters))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for before, word in pairwise(["the command", *args]):
@@ -206,7 +206,7 @@ class _Command(TyperCommand):
                 raise ValueError(f"the value after {word or before} is empty")
         several = [option for option in self.params if getattr(option, "multiple", False)]
         repeatable = {name for option in several for name in option.opts}
-        return super().parse_args(ctx, _spread(args, repeatable))
+        return super().parse_args(ctx, _repeat_flags(args, repeatable))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -239,14 +239,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = error.ctx.command_path if error.ctx else "clickgym"
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
     except (SessionError, WorkerError) as error:
-        return _fail(str(error), FAULT)
+        return _fail(str(error), FAILURE)
     except OSError as error:
         has_name = error.filename and error.strerror
         return _fail(f"{error.filename}: {error.strerror}" if has_name else str(error), BAD_INPUT)
     except (ValueError, TypeError, ImportError) as error:
         return _fail(str(error), BAD_INPUT)
     except MemoryError as error:
-        return _fail(f"not enough memory: {error}" if str(error) else "not enough memory", FAULT)
+        return _fail(f"not enough memory: {error}" if str(error) else "not enough memory", FAILURE)
 
 
 def _fail(message: str, code: int) -> int:

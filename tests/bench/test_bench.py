@@ -14,7 +14,7 @@ from scipy.stats import ttest_1samp
 
 from clickgym.agents import AGENTS, PBMUCB, EpsilonGreedy, TopRank
 from clickgym.bench import board
-from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
+from clickgym.bench.board import BEST_AND_WORST, DATA, HEADER, Line, save_line
 from clickgym.bench.play_tasks import examination, make_informed_agent, play_tasks, playable_tasks
 from clickgym.bench.result_files import read_results, write_results
 from clickgym.bench.score import Anchor, is_scored, score, scores_of, summarize
@@ -255,7 +255,7 @@ def small(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("small")
 def test_board_has_the_best_first():
     header, *rows = board.board(board.published_lines())
-    assert header == [*HEADER, *ENDS]
+    assert header == [*HEADER, *BEST_AND_WORST]
     assert [row[0] for row in rows] == ["TopRank", "Random"]
     assert rows[0][2:5] == ["1.00", "1.00 to 1.00", "1.00"]
     assert len(board.board(board.published_lines(), features=True)) == 1

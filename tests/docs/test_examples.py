@@ -182,7 +182,7 @@ def test_program_of_the_page_on_rl_learns(capsys):
     codes = [*code_of("rl"), *code_of("own_rl_loop")]
     code = "".join(code for code in codes if not re.match(r"# \w+\.py\n", code))
     pytest.importorskip("optuna")
-    code = re.sub("8_192|4_?096", "512", smaller(code))
+    code = re.sub("8_192|4_?096", "512", shorten_runs(code))
     exec(code.replace("eval_freq=32", "eval_freq=8"), {})
     printed = capsys.readouterr().out
     mean, best = map(int, re.match(r"(\d+) ± \d+ of (\d+) clicks\n", printed).groups())
@@ -202,7 +202,7 @@ def test_search_of_the_page_on_rl_learns():
 # ------------------------------------------------------------ the code of pages
 
 
-SMALLER = {
+SHORTER_RUNS = {
     '("PDGD:eta=0.1", "DBGD", "LinearTS", "C2UCB:alpha=0.1")': '("PDGD:eta=0.1",)',
     "agents, 1000, 10, instances": "agents, 100, 2, instances",
     "checkpoints=range(100, 1001, 100)": "checkpoints=range(10, 101, 10)",
@@ -223,8 +223,8 @@ SMALLER = {
 }
 
 
-def smaller(code):
-    for full, small in SMALLER.items():
+def shorten_runs(code):
+    for full, small in SHORTER_RUNS.items():
         code = code.replace(full, small)
     return code
 
@@ -264,7 +264,7 @@ def test_code_of_a_page_runs(page, program, tmp_path, monkeypatch):
     for name in ("train.txt", "test.txt"):
         write_judgments(tmp_path / name, 10)
     script = []
-    for code in map(smaller, code_of(page)):
+    for code in map(shorten_runs, code_of(page)):
         file = re.match(r"# (\w+\.py)\n", code)
         if file:
             (tmp_path / file[1]).write_text(code, encoding="utf-8")

@@ -145,7 +145,7 @@ def test_shares_of_the_readme():
         for (world, agent), part in rl_page.runs().group_by("world", "agent")
     }
     journeys = rl_page.journey_regrets()
-    real = rl_page.stateful_regrets()["journey:query=yandex-9982"]
+    real = rl_page.memory_regrets()["journey:query=yandex-9982"]
     of_journeys, of_real = journeys["Random"] / 100, real["Random"].mean() / 100
     compared = ("CascadeKLUCB", "PPO, tuned", "SlateQ")
     expected = [

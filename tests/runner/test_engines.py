@@ -16,7 +16,7 @@ from gymnasium.wrappers import TimeLimit, TransformReward
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Fixed, LinearTS, TopRank
-from clickgym.agents.baselines import ListState, ignore
+from clickgym.agents.baselines import ListState, learn_nothing
 from clickgym.core.kernels import kernel, uncompiled
 from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel
 from tests.helpers import engines
@@ -348,7 +348,7 @@ class CompiledBad(CompiledAgent):
     paper = "none"
     state_type = ListState
     rank_kernel = show_written
-    update_kernel = ignore
+    update_kernel = learn_nothing
 
     def __init__(
         self, n_items: int, n_positions: int, *, bad: list[int], seed: int | None = None

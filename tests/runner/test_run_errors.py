@@ -12,7 +12,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
-from clickgym.agents.baselines import ListState, ignore, show_front
+from clickgym.agents.baselines import ListState, learn_nothing, rank_fixed
 from clickgym.cli import main
 from clickgym.core.kernels import kernel
 from clickgym.envs import ClickEnv, PositionBasedModel, SessionError
@@ -31,7 +31,7 @@ def divide(state, ranking, clicks):
 
 @kernel
 def divide_first(state, rng, ranking):
-    show_front(state, rng, ranking)
+    rank_fixed(state, rng, ranking)
     divide(state, ranking, ranking)
 
 
@@ -47,7 +47,7 @@ class Failing(CompiledAgent):
 
     paper = "none"
     state_type = ListState
-    rank_kernel = show_front
+    rank_kernel = rank_fixed
     update_kernel = divide
 
     def first_values(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Failing(CompiledAgent):
 
 
 class FailingToRank(Failing):
-    rank_kernel, update_kernel = divide_first, ignore
+    rank_kernel, update_kernel = divide_first, learn_nothing
 
 
 class GivingUp(Failing):

@@ -27,12 +27,12 @@ class ListState(NamedTuple):
 
 
 @kernel
-def show_front(state, rng, ranking):
+def rank_fixed(state, rng, ranking):
     show(state.items, ranking)
 
 
 @kernel
-def ignore(state, ranking, clicks):
+def learn_nothing(state, ranking, clicks):
     pass
 
 
@@ -84,8 +84,8 @@ class Fixed(CompiledAgent):
     bibtex_keys = ["bubblerank"]
     requires = {"ranking": "initial_ranking"}
     state_type = FixedState
-    rank_kernel = show_front
-    update_kernel = ignore
+    rank_kernel = rank_fixed
+    update_kernel = learn_nothing
 
     def __init__(
         self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None
@@ -196,7 +196,7 @@ class Random(CompiledAgent):
     paper = "uniform exploration"
     state_type = ListState
     rank_kernel = rank_random
-    update_kernel = ignore
+    update_kernel = learn_nothing
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)

@@ -25,7 +25,7 @@ OURS = ("MixTS",)
 score 1 always belongs to an agent that others have published.
 """
 HEADER = ("agent", "requires", "score", "95 % interval", "worst run", "µs per session")
-ENDS = ("best at", "worst at")
+BEST_AND_WORST = ("best at", "worst at")
 """The last two columns of a board that covers several abilities."""
 
 
@@ -163,7 +163,7 @@ def board(
     ranked = [(summary.value, line) for line, summary in summaries if summary is not None]
     rows = [line.board_row(tasks) for _, line in sorted(ranked, key=lambda pair: -pair[0])]
     has_several = len({task.ability for task in tasks}) > 1
-    return [[*HEADER, *(ENDS if has_several else ())], *rows]
+    return [[*HEADER, *(BEST_AND_WORST if has_several else ())], *rows]
 
 
 def line_file(folder: Path, agent: str) -> Path:

@@ -147,7 +147,7 @@ def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = Tru
     value, worst_run = iqm(table.mean(axis=1)), iqm(table.min(axis=1))
     if n_runs == 1 or not intervals:
         return Summary(value, math.nan, math.nan, worst_run)
-    indices = resamples(tuple(task.users for task in tasks), n_runs)
+    indices = draw_resamples(tuple(task.users for task in tasks), n_runs)
     replicates = [iqm(table.take(index).mean(axis=0)) for index in indices]
     low, high = np.quantile(replicates, [0.025, 0.975])
     return Summary(value, float(low), float(high), worst_run)
@@ -163,7 +163,7 @@ def run_table(scores: Scores, tasks: Sequence[ScoredTask]) -> Values:
 
 
 @lru_cache(maxsize=4)
-def resamples(users: tuple[str, ...], n_runs: int) -> list[NDArray[np.int64]]:
+def draw_resamples(users: tuple[str, ...], n_runs: int) -> list[NDArray[np.int64]]:
     """Return the bootstrap replicates of the runs, which are the same for all agents: for each
     replicate, ``(n_runs, n)`` indices into a flat table whose rows are tasks and whose columns are
     runs.

@@ -91,10 +91,10 @@ class Group(NamedTuple):
     quick: int = 1
 
 
-SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
-CHANGING = tuple(f"NonStationary{model}" for model in ("CM", "PBM", "UBM", "DBN"))
-QUERY, LIKE = "{query}", "yandex-like:seed={seed}"
-DISAPPOINTING = {"DBN": (1, 9, 61, 69, 74, 84), "CCM": (1, 6, 11, 13, 19, 24)}
+SIX_MODELS = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
+CHANGING_MODELS = tuple(f"NonStationary{model}" for model in ("CM", "PBM", "UBM", "DBN"))
+QUERY, LIKE_YANDEX = "{query}", "yandex-like:seed={seed}"
+DISAPPOINTING_SEEDS = {"DBN": (1, 9, 61, 69, 74, 84), "CCM": (1, 6, 11, 13, 19, 24)}
 """For each click model, the first six seeds of the family ``uniform`` whose attractive items
 disappoint. In the DBN, the correlation between the items' attraction and satisfaction is at most
 -0.5. In the CCM, users are more likely, by at least 0.5, to continue after a relevant page than
@@ -102,15 +102,15 @@ after another page.
 """
 
 ABILITIES = {
-    "standard": [Group("real queries", SIX, 3 * [QUERY], 0)],
+    "standard": [Group("real queries", SIX_MODELS, 3 * [QUERY], 0)],
     "early sessions": [
-        Group("real queries, a thousand sessions", SIX, 3 * [QUERY], 100, 1000, quick=2)
+        Group("real queries, a thousand sessions", SIX_MODELS, 3 * [QUERY], 100, 1000, quick=2)
     ],
     "long lists": [
         Group(
             "lists of 10 out of 20 items",
             ("CM", "PBM", "DBN"),
-            6 * [f"{LIKE},n_items=20,n_positions=10"],
+            6 * [f"{LIKE_YANDEX},n_items=20,n_positions=10"],
             200,
             quick=3,
         )
@@ -119,7 +119,7 @@ ABILITIES = {
         Group(
             "50 to 1,000 items",
             ("CM", "PBM"),
-            [f"{LIKE},n_items={n}" for n in (50, 50, 100, 100, 200, 200, 1000, 1000)],
+            [f"{LIKE_YANDEX},n_items={n}" for n in (50, 50, 100, 100, 200, 200, 1000, 1000)],
             300,
             quick=4,
         )
@@ -151,7 +151,7 @@ ABILITIES = {
     "change": [
         Group(
             "attractions change abruptly, one to nine times",
-            CHANGING,
+            CHANGING_MODELS,
             [
                 "li2019-switching:query={query},seed={seed}",
                 "abrupt:n_epochs=5,length=20000,seed={seed}",
@@ -165,7 +165,7 @@ ABILITIES = {
     "drift": [
         Group(
             "attractions drift all the time",
-            CHANGING,
+            CHANGING_MODELS,
             [f"random-walk:step={step},seed={{seed}}" for step in (0.01, 0.02, 0.05)],
             700,
             quick=8,
@@ -198,7 +198,7 @@ ABILITIES = {
             first,
             quick=10,
         )
-        for first, (model, seeds) in zip((900, 906), DISAPPOINTING.items(), strict=True)
+        for first, (model, seeds) in zip((900, 906), DISAPPOINTING_SEEDS.items(), strict=True)
     ],
     "safety": [
         Group(
@@ -220,11 +220,11 @@ ABILITIES = {
             quick=13,
         )
     ],
-    "long run": [Group("a million sessions", SIX, 2 * [QUERY], 1300, 1_000_000, quick=0)],
+    "long run": [Group("a million sessions", SIX_MODELS, 2 * [QUERY], 1300, 1_000_000, quick=0)],
     "features": [
         Group(
             "20 candidates per session, with attraction linear in the features",
-            tuple(f"Contextual{model}" for model in SIX[:5]),
+            tuple(f"Contextual{model}" for model in SIX_MODELS[:5]),
             3 * ["linear:query={query},seed={seed}"],
             1400,
             50_000,

@@ -81,7 +81,7 @@ else:
     OPTIONS = {name: value for name, value in OPTIONS.items() if hasattr(DefaultOptions, name)}
     OPTIONS["pipeline_class"] = CalleeCompiler
 
-ALLOCATES = (
+ALLOCATION_PHRASES = (
     "NRT required but not enabled",
     "Only accept returning of array passed into the function as argument",
 )
@@ -102,7 +102,7 @@ class KernelError(TypeError):
     """
 
 
-def explanation(error: str) -> str:
+def explain_error(error: str) -> str:
     """Return a one-line message that says where and why a kernel does not compile.
 
     Args:
@@ -120,7 +120,7 @@ def explanation(error: str) -> str:
             if called and file.startswith(str(PACKAGE)):  # the kernel that our line calls is wrong
                 location = f"kernel {called}"
             break
-    if any(phrase in message for phrase in ALLOCATES):
+    if any(phrase in message for phrase in ALLOCATION_PHRASES):
         reason = (
             "the kernel creates an array, list or string, but kernels cannot allocate memory; "
             "create the array outside the kernel, and pass it as an argument"

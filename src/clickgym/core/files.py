@@ -50,7 +50,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
             temporary.unlink()
 
 
-def append(path: Path, lines: str) -> None:
+def append_lines(path: Path, lines: str) -> None:
     """Append lines to a file. Several threads or processes may append to the same file at the same
     time.
 
@@ -134,7 +134,7 @@ def read_json(path: Path) -> dict[str, Any]:
 # ------------------------------------------------------------ Parquet
 
 
-def parquet(frame: Any) -> bytes:
+def parquet_bytes(frame: Any) -> bytes:
     """Return a Polars data frame as the bytes of a Parquet file."""
     file = io.BytesIO()
     frame.write_parquet(file)

@@ -25,7 +25,7 @@ from .compiling import OPTIONS, numba
 
 LIBRARIES = ("_operator", "builtins", "cmath", "math", "numba", "numpy")
 """Modules whose contents change only with the version of Python, numba or NumPy."""
-PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
+PLAIN_TYPES = (type(None), bool, int, float, complex, str, bytes, np.dtype)
 
 
 class _UnknownContent(Exception):
@@ -84,7 +84,7 @@ def _content_of(value: Any, kernels: list[Any]) -> Any:
         if value not in kernels:
             kernels.append(value)
         return "kernel", kernels.index(value)
-    if isinstance(value, PLAIN):
+    if isinstance(value, PLAIN_TYPES):
         return value
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return value.dtype.descr, value.shape, value.tobytes()

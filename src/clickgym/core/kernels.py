@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from .checks import short_repr
-from .compiling import COMPILES, OPTIONS, Held, KernelError, explanation, numba, register_jitable
+from .compiling import COMPILES, OPTIONS, Held, KernelError, explain_error, numba, register_jitable
 from .errors import FIXED_FIELD
 from .kernel_key import key_of, records_among
 
@@ -99,19 +99,19 @@ def entry(function: Callable[..., Any]) -> Any:
         >>> entry(double)(3)
         6
     """
-    return _Entry(kernel(function), CALL)
+    return _Entry(kernel(function), CALL_SOURCE)
 
 
 @cache
 def _generator(function: Callable[..., Any]) -> Any:
-    return _Entry(kernel(function), CALLS)
+    return _Entry(kernel(function), CALLS_SOURCE)
 
 
-CALL = """\
+CALL_SOURCE = """\
 def {name}({arguments}):
     return kernel({arguments})
 """
-CALLS = """\
+CALLS_SOURCE = """\
 @njit(nogil=True)
 def calls(is_open, held):
     while is_open[0]:
@@ -121,10 +121,10 @@ def calls(is_open, held):
 def {name}(is_open, {arguments}):
     return calls(is_open, Held(({arguments},)))
 """
-"""The source code that numba compiles for calls from Python. `CALL` is a function that calls the
-kernel. `CALLS` is a function that returns a generator, which calls the kernel at each ``next``. The
-generator gets its arguments by reference, because numba copies the local variables of a generator
-at each ``next``.
+"""The source code that numba compiles for calls from Python. `CALL_SOURCE` is a function that calls
+the kernel. `CALLS_SOURCE` is a function that returns a generator, which calls the kernel at each
+``next``. The generator gets its arguments by reference, because numba copies the local variables of
+a generator at each ``next``.
 """
 
 
@@ -151,7 +151,7 @@ class Repeated:
         """
         if not _is_compiled:
             return function(*arguments)
-        held, calls, _ = self._held.get(function, NOTHING)
+        held, calls, _ = self._held.get(function, NO_CALLS)
         if not (calls and all(map(is_, held, arguments))):
             self._close(function)
             is_open = np.ones(1, np.bool_)
@@ -167,7 +167,7 @@ class Repeated:
         """End the generator of a kernel, because numba never frees the arguments of an unfinished
         generator.
         """
-        _, calls, is_open = self._held.pop(function, NOTHING)
+        _, calls, is_open = self._held.pop(function, NO_CALLS)
         if calls:
             is_open[0] = False
             next(calls, None)
@@ -180,7 +180,7 @@ class Repeated:
         return Repeated, ()
 
 
-NOTHING: tuple[Any, ...] = (), None, None
+NO_CALLS: tuple[Any, ...] = (), None, None
 
 
 @contextmanager
@@ -273,7 +273,7 @@ class _Entry:
         try:
             compiled.compile((*map(numba.typeof, arguments),))
         except numba.core.errors.NumbaError as error:
-            raise KernelError(explanation(str(error))) from None
+            raise KernelError(explain_error(str(error))) from None
         except NotImplementedError as error:  # numba's only word on an assignment to a field
             raise KernelError(f"a kernel does not compile: {error}; {FIXED_FIELD}") from None
         finally:

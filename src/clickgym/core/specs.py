@@ -15,7 +15,7 @@ from .checks import short_repr
 
 SEPARATOR = re.compile(r',(?=[^",=]+=(?:[^"]*"[^"]*")*[^"]*$)')
 """A comma that separates two arguments: a comma before ``key=`` that is not in double quotes."""
-OPENS = re.compile(r"(dict|list|tuple)?[\[({]")
+COLLECTION_START = re.compile(r"(dict|list|tuple)?[\[({]")
 """The beginning of a text that looks like a list, a tuple or a dictionary."""
 
 
@@ -72,7 +72,7 @@ def parse_spec(
             raise ValueError(f"{spec!r}: expected a comma before the next key, in {part!r}")
         try:
             arguments[key] = parse_value(text) if value_of is None else value_of(key, text)
-            if arguments[key] is text and OPENS.match(text):
+            if arguments[key] is text and COLLECTION_START.match(text):
                 example = "for example '...={\"net_arch\":[64,64]}', in single quotes in a shell"
                 raise ValueError(f"expected JSON or a Python literal ({example}); got {text!r}")
         except ValueError as error:

@@ -29,11 +29,11 @@ def regret_text(mean: float, half_width: float | None) -> str:
     return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"
 
 
-def duration(nanoseconds: float) -> str:
+def duration_text(nanoseconds: float) -> str:
     """Format a time per session, given in nanoseconds, as text.
 
     Example:
-        >>> duration(87.4), duration(71_300)
+        >>> duration_text(87.4), duration_text(71_300)
         ('87 ns', '71.3 µs')
     """
     return f"{nanoseconds:.0f} ns" if nanoseconds < 1000 else f"{nanoseconds / 1000:,.1f} µs"

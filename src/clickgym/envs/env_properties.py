@@ -21,7 +21,7 @@ from ..core.specs import format_spec
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv
 from .registration import without_own_wrappers
-from .resolve_model import OF_ENVIRONMENT
+from .resolve_model import ENV_ARGUMENTS
 from .simulation.user_model import UserModel
 from .spaces import list_sizes
 
@@ -34,7 +34,7 @@ class Sizes(NamedTuple):
     n_features: int
     """d, the number of features per candidate; 0 if observations contain no features."""
     n_states: int
-    """S, the number of states of stateful users; 0 if users have no state."""
+    """S, the number of states of users with memory; 0 if users have no state."""
 
 
 def sizes_of(env: gym.Env) -> Sizes:
@@ -275,7 +275,7 @@ def label_of(env: Any) -> str:
             key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
             for key, value in spec.kwargs.items()
             if value is not None and key not in (*NOT_IN_LABELS, *registered.kwargs)
-            if key in OF_ENVIRONMENT or not is_named
+            if key in ENV_ARGUMENTS or not is_named
         }
         limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
         if limit != registered.max_episode_steps and getattr(

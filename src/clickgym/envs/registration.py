@@ -52,12 +52,12 @@ class Environment(NamedTuple):
 
     @property
     def click_model(self) -> Any:
-        """The class of the click model, or of the stateful users."""
+        """The class of the click model, or of the users with memory."""
         return user_model_class(self.model, imports=True)
 
     @property
     def kind(self) -> str:
-        """The kind of environment: its form, or ``"Memory"`` for stateful users."""
+        """The kind of environment: its form, or ``"Memory"`` for users with memory."""
         return self.form or ("Memory" if self.click_model.may_leave else "")
 
     @property
@@ -144,7 +144,7 @@ def without_own_wrappers(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any
 
 
 @contextmanager
-def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
+def without_time_limit(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
     """Context manager that yields an environment without the time limit with which its id was
     registered; any other time limit stays in force. Wrappers around this limit step what is below
     it until the context ends.

@@ -38,7 +38,7 @@ EXAMPLES = {
 ``users.json`` stands for an instance of this model.
 """
 
-OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "reference", "render_mode")
+ENV_ARGUMENTS = ("instance", "n_positions", "reward", "cutoff", "reference", "render_mode")
 """The arguments that every environment accepts, whatever its users; messages list them."""
 
 
@@ -139,7 +139,7 @@ def _check_parameters(
             )
         # TorchRL searches the message for Python's words, and then tries without the argument.
         words = f"unexpected keyword argument {parameter!r}"
-        words += suggestions(parameter, dict.fromkeys([*names, *OF_ENVIRONMENT]))
+        words += suggestions(parameter, dict.fromkeys([*names, *ENV_ARGUMENTS]))
         if isinstance(instance, str) and ":" in instance:  # in an id, the comma ended the instance
             words += (
                 f"; if {parameter} belongs to the instance, write "

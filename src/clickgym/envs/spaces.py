@@ -21,7 +21,7 @@ from ..core.checks import as_array, as_call, check_count, check_positions
 from ..core.kernels import entry, kernel
 
 _INT64 = np.dtype(np.int64)
-SORTED = 400
+LARGEST_SORTED = 400
 """The largest number of items for which sorting random numbers is the faster way to draw a list."""
 
 
@@ -214,7 +214,7 @@ class RankedList(MultiDiscrete):
                 "sample got a mask or a probability; expected None, as all lists are equally likely"
             )
         rng, (*streams, n_positions) = self.np_random, self.shape
-        if not streams and self.n_items > SORTED:
+        if not streams and self.n_items > LARGEST_SORTED:
             return rng.choice(self.n_items, n_positions, replace=False)
         return rng.random((*streams, self.n_items)).argsort(axis=-1)[..., :n_positions]
 

@@ -57,11 +57,11 @@ Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
 EXPECTED = "expected lines of the form: grade qid:Q feature:value ... # comment"
-HEAD = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
+LINE_START = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
 """The beginning of a line: the grade and the query. The name of a query may contain #, because
 comments come later in the line.
 """
-WIDEST = 10_000
+LARGEST_FEATURE_NUMBER = 10_000
 """The largest feature number that is allowed if ``n_features`` is not given. Because features fill
 a dense table, a larger number could exhaust the memory.
 """
@@ -71,7 +71,7 @@ MISSING = 1.79e308
 """
 LARGEST = float(np.finfo(np.float32).max)
 """The largest absolute value of a feature, because features are stored as float32."""
-BLOCK = 2**22
+BYTES_PER_READ = 2**22
 """The number of bytes of a file that are read at a time."""
 ROWS = 4096
 """The number of documents whose features are processed at a time."""
@@ -206,13 +206,13 @@ def read_judgments(
         array([[0.5 , 0.  , 1.  ],
                [0.  , 0.25, 0.  ]], dtype=float32)
     """
-    most = WIDEST if n_features is None else check_count("n_features", n_features)
+    most = LARGEST_FEATURE_NUMBER if n_features is None else check_count("n_features", n_features)
     heads, blocks = list[pl.DataFrame](), list[Singles]()
     files: Any = paths if is_sequence(paths) else [paths]
     for path in [check_path("paths", file) for file in files]:
         with one_line_errors(path, "cannot be read", EXPECTED), open_unzipped(path) as file:
             line, n_blocks = 1, len(blocks)
-            while block := file.readlines(BLOCK):
+            while block := file.readlines(BYTES_PER_READ):
                 documents, features = _documents(block, line, most)
                 line += len(block)
                 if len(features):
@@ -257,7 +257,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
         A table with the line number, the query and the grade of each document; and an array with
         one row of features for each document.
     """
-    text, head = pl.col("text"), pl.col("text").str.extract_groups(HEAD).struct
+    text, head = pl.col("text"), pl.col("text").str.extract_groups(LINE_START).struct
     documents = (
         pl.DataFrame({"text": [line.decode(errors="replace").strip() for line in lines]})
         .with_row_index("line", first)
@@ -267,7 +267,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
     )
     documents = documents.with_columns(query=label_text(documents["query"]))
     _refuse(documents.filter(pl.col("query").is_null()), "text")
-    features_text = text.str.replace(HEAD, "").str.splitn("#", 2)
+    features_text = text.str.replace(LINE_START, "").str.splitn("#", 2)
     pair = pl.col("pair").str.splitn(":", 2)
     value = pair.struct[1].cast(pl.Float64, strict=False)
     pairs = (

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import as_call, as_integers, check_choice, check_kind, check_labels, check_path
-from ..core.files import parquet, write_whole
+from ..core.files import parquet_bytes, write_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
     path = check_table(path)
     check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
     frame = log.to_frame()
-    write_whole(path, parquet(frame) if path.suffix == ".parquet" else frame.write_csv())
+    write_whole(path, parquet_bytes(frame) if path.suffix == ".parquet" else frame.write_csv())
 
 
 def check_table(path: str | PathLike[str]) -> Path:

@@ -7,7 +7,7 @@
   ``run_metrics`` combines the additional metrics of a run.
 - ``sweep`` plays many runs. In the order in which `clickgym.sweep` uses them, ``plan`` says what to
   play, and tries every agent in every environment; ``jobs`` plays the runs that the folder lacks,
-  and ``workers`` are the threads or processes that play the jobs in parallel.
+  each with its seed, and ``workers`` are the threads or processes that play the jobs in parallel.
 - ``sweep_folder`` saves the runs of a sweep with its configuration, in which ``fingerprint``
   records what each label stands for, so that two sweeps can be compared.
 - ``results`` contains `clickgym.Results`, the rows of finished runs.

@@ -41,7 +41,7 @@ from .run_errors import AgentError, check_list
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])
-PRODUCTION = np.array([2, 3, 0, 4, 1])
+PRODUCTION_LIST = np.array([2, 3, 0, 4, 1])
 """The production list in the checks: all items, the top of the list first."""
 THETA = np.array([0.7, 0.2])
 ANGLES = np.array([0.2, 0.9, 0.5, 1.4, 1.1])
@@ -181,7 +181,7 @@ class _Check:
             sizes = f"n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8"
             model = load_instance(f"independent:{sizes}").model(CascadeMDP)
             return ClickEnv(model.relabelled(items))
-        production = np.argsort(items)[PRODUCTION[n_items > PRODUCTION]]
+        production = np.argsort(items)[PRODUCTION_LIST[n_items > PRODUCTION_LIST]]
         instance = Instance("small", {"PBM": users}, n_positions, initial_ranking=production)
         return ClickEnv("PBM", instance=instance)
 

@@ -21,7 +21,7 @@ from ..core.checks import (
     check_path,
     is_sequence,
 )
-from ..core.files import make_folder, parquet, write_whole
+from ..core.files import make_folder, parquet_bytes, write_whole
 from ..core.text import counted
 from ..measure.result import HOW_PLAYED, Result
 from .reports.combine import check_runs, check_same_sweep, concatenate, same_environments
@@ -435,7 +435,7 @@ class Results:
         make_folder(folder)
         files: dict[str, str | bytes] = {**self._figure_files()}
         files[SUMMARY] = self.table(reference).write_csv()
-        files[ROWS] = parquet(self.rows)
+        files[ROWS] = parquet_bytes(self.rows)
         # The rows come last, because equal rows tell `are_in` that all files are complete.
         for name, content in files.items():
             write_whole(folder / name, content)
@@ -454,7 +454,7 @@ class Results:
             return False
         if (folder / SUMMARY).read_bytes() != self.table().write_csv().encode():
             return False
-        return (folder / ROWS).read_bytes() == parquet(self.rows)
+        return (folder / ROWS).read_bytes() == parquet_bytes(self.rows)
 
     def __repr__(self) -> str:
         counts = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -22,7 +21,7 @@ from ..core.checks import short_repr
 from ..core.compiling import numba
 from ..core.files import (
     FORMAT,
-    append,
+    append_lines,
     check_format,
     make_folder,
     one_line_errors,
@@ -34,7 +33,7 @@ from .fingerprint import Fingerprint
 
 LabelColumn = Literal["env", "instance", "agent"]
 LABEL_COLUMNS: tuple[LabelColumn, ...] = ("env", "instance", "agent")
-RESULTS = 1
+RESULTS_VERSION = 1
 """The number of clickgym's results: raise it when the numbers of any run change. Two sweeps can be
 shown in one table only if this number is the same. clickgym 9.0, which did not save it, has 1.
 """
@@ -74,7 +73,7 @@ class Config:
         horizon: T, the number of sessions in each run.
         checkpoints: the numbers of sessions after which totals are recorded.
         metrics: the names of the additional metrics, with their labels.
-        results: `RESULTS` of the clickgym version that played the runs.
+        results: `RESULTS_VERSION` of the clickgym version that played the runs.
         own_metrics: the users' own code behind metrics such as ``"my_module:my_metric"``, keyed by
             name.
         shares: the columns of the metrics whose mean per session is between 0 and 1, which a figure
@@ -95,7 +94,7 @@ class Config:
     cells: list[Cell]
     own_metrics: dict[str, Fingerprint] = field(default_factory=dict)  # clickgym 9.0 had none
     shares: list[str] = field(default_factory=list)
-    results: int = RESULTS
+    results: int = RESULTS_VERSION
 
     @classmethod
     def from_json(cls, source: object, content: Mapping[str, Any]) -> Self:
@@ -320,7 +319,7 @@ def add_runs(file: Path, runs: FinishedRuns) -> None:
     for (*_, number), run in runs.items():
         content = vars(run) | {"steps": None}  # the steps are in the configuration
         line = json.dumps([number, content], default=lambda array: array.tolist())
-        append(file, f"{line}\n")
+        append_lines(file, f"{line}\n")
 
 
 def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
@@ -329,35 +328,3 @@ def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
     """
     finished = [(config.seed, key[-1], runs[key]) for key in config.run_keys() if key in runs]
     return rows_of_runs(finished) if finished else polars.DataFrame()
-
-
-@lru_cache(maxsize=2**16)
-def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
-    """Return the seed of a run in a sweep, for both the users and the agent.
-
-    The seed does not depend on the agent, so all agents have the same users. The seed depends on
-    the instance, so that runs on different instances are independent, but not on the environment.
-    If an instance has several queries, the seed also chooses the query: run r plays query r modulo
-    the number of queries.
-
-    Args:
-        seed: the seed of the sweep.
-        instance: the name of the instance in the results.
-        run: the number of the run, from 0.
-        n_queries: the number of queries of the instance.
-
-    Returns:
-        An integer. Pass it to `clickgym.run` to repeat the run.
-
-    Example:
-        >>> import clickgym
-        >>> rows = clickgym.sweep(["PBMRank-v0"], ["TopRank"], 100, 2, seed=7).rows
-        >>> int(rows["seed"][-1]) == run_seed(7, "yandex-9982", 1)
-        True
-        >>> alone = clickgym.run("TopRank", "PBMRank-v0", 100, seed=run_seed(7, "yandex-9982", 1))
-        >>> bool(rows["regret"][-1] == alone.regret[-1])
-        True
-    """
-    key = (run, *instance.encode())
-    number = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
-    return number - number % n_queries + run % n_queries

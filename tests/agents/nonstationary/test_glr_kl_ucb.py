@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clickgym.agents import GLRCascadeKLUCB
-from clickgym.agents.nonstationary.glr_kl_ucb import statistic
+from clickgym.agents.nonstationary.glr_kl_ucb import likelihood_ratio
 from clickgym.envs import CascadeModel
 from tests.reference_agents.detection import GLRReference, glr_statistics
 from tests.reference_agents.following import follow
@@ -58,7 +58,7 @@ def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations, n_vertices)
         assert agent.state.n_vertices.max() <= n_vertices
         if n > 1:
             scanned = max(glr_statistics(observations[:n]).max(), 0.0)
-            found = statistic(agent.state, 0, n, sum(observations[:n]))
+            found = likelihood_ratio(agent.state, 0, n, sum(observations[:n]))
             assert found <= scanned + 1e-9
             if n_vertices == 1000:
                 assert found == pytest.approx(scanned, rel=1e-9, abs=1e-9)

@@ -23,7 +23,7 @@ def draw_steps(rng, x, sigma, draws):
         draws[n] = pbmhb.step_within(rng, x, sigma)
 
 
-@pytest.mark.parametrize("sigma", [0.01, pbmhb.WIDE - 1e-9, pbmhb.WIDE, 1000.0])
+@pytest.mark.parametrize("sigma", [0.01, pbmhb.WIDE_SIGMA - 1e-9, pbmhb.WIDE_SIGMA, 1000.0])
 @pytest.mark.parametrize("x", [0.0, 0.7])
 def test_a_step_has_the_law_of_the_truncated_gaussian(sigma, x):
     """Null: the steps follow SciPy's truncated Gaussian. Kolmogorov-Smirnov test, 4,000 steps."""

@@ -11,10 +11,10 @@ items with the largest indices, in decreasing order, with ties broken uniformly 
 between classes. Only individual random draws differ. With 1,000 items, a session takes a sixth of
 the time, and with 10,000 items a tenth.
 
-Three agents use this module: with `LARGE` items or more, `IndexAgent` gives `CascadeUCB1`,
+Three agents use this module: with `MANY_ITEMS` items or more, `IndexAgent` gives `CascadeUCB1`,
 `CascadeKLUCB` and `DCMKLUCB` the kernels `rank_by_classes` and `update_classes` in place of their
 own. A subclass of these agents does the same, unless it has its own kernels or initial values, or a
-hyperparameter that is not in `READ`.
+hyperparameter that is not in `HYPERPARAMETERS`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ..common.cascade_agent import examined_positions
 from ..common.ranking import choose_largest, sort_by_index
 from ..compiled_agent import CompiledAgent
 
-LARGE = 1000
+MANY_ITEMS = 1000
 """The number of items from which computing an index for each class is faster than computing one for
 each item.
 """
-READ = {"feedback", "c", "position_order"}
+HYPERPARAMETERS = {"feedback", "c", "position_order"}
 """The hyperparameters that the kernels in this module read."""
 
 
@@ -169,9 +169,9 @@ def rank_by_classes(
 
 
 class IndexAgent(CompiledAgent):
-    """Base class of agents that compute an index for each class of items with equal counts if they
-    have `LARGE` items or more. A subclass with its own kernels, its own initial values or other
-    hyperparameters computes an index for each item.
+    """Base class of agents that replace their kernels, if they have `MANY_ITEMS` items or more, by
+    kernels that compute an index for each class of items with equal counts. A subclass with its own
+    kernels, its own initial values or other hyperparameters computes an index for each item.
     """
 
     large_kernel: ClassVar[Callable[..., None]]
@@ -181,7 +181,8 @@ class IndexAgent(CompiledAgent):
         published = next(kind for kind in type(self).__mro__ if "large_kernel" in vars(kind))
         names = "state_type", "rank_kernel", "update_kernel", "first_values"
         is_published = all(getattr(type(self), name) is getattr(published, name) for name in names)
-        return self.n_items >= LARGE and is_published and self.hyperparameters.keys() <= READ
+        is_known = self.hyperparameters.keys() <= HYPERPARAMETERS
+        return self.n_items >= MANY_ITEMS and is_published and is_known
 
     def _first_state(self) -> Any:
         if self._has_classes():

@@ -15,7 +15,7 @@ from ..agent import Seed
 from ..common.cascade_agent import LAST_CLICK, CascadeAgent, Feedback
 from ..common.kl_ucb_kernels import C, KLUCBState, kl_index, level_klucb, rank_klucb, update_klucb
 from ..compiled_agent import rates
-from .count_classes import IndexAgent, rank_by_classes
+from .index_agent import IndexAgent, rank_by_classes
 
 
 class CascadeKLUCB(IndexAgent, CascadeAgent):

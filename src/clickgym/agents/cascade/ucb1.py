@@ -12,7 +12,7 @@ from ...core.state import Floats, Ints
 from ..agent import Seed
 from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_bounds
-from .count_classes import IndexAgent, rank_by_classes
+from .index_agent import IndexAgent, rank_by_classes
 
 
 class UCB1State(NamedTuple):
@@ -106,7 +106,7 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
            ``"last_click"``, as in other implementations by these authors; in a PBM, it makes the
            stronger baseline. ``"first_click"`` is the exact rule in a DCM.
         3. From 1,000 items on, the index is computed once for all items with equal counts
-           (``clickgym/agents/cascade/count_classes.py``). The distribution of the lists stays the
+           (``clickgym/agents/cascade/index_agent.py``). The distribution of the lists stays the
            same.
 
     Example:

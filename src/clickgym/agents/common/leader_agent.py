@@ -13,7 +13,7 @@ from ...core.kernels import kernel
 from ..compiled_agent import CompiledAgent
 from .kl_bounds import exploration
 
-FEW = 64
+FIRST_ROWS = 64
 
 
 @kernel
@@ -63,7 +63,7 @@ class LeaderAgent(CompiledAgent):
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "counts"})
 
     def sizes(self) -> dict[str, int]:
-        return super().sizes() | {"C": FEW}
+        return super().sizes() | {"C": FIRST_ROWS}
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, so that each of the next sessions can add a leader."""

@@ -42,12 +42,12 @@ from .ridge_regression import add_sample, multiply, refresh
 ALL_POSITIONS = 2  # a third feedback rule besides FIRST_CLICK and LAST_CLICK
 # indices that differ by less than this count as equal; their difference may be due to rounding, for
 # example at the start, when θ = 0
-TIE = 1e-10
+TIE_TOLERANCE = 1e-10
 # with a smaller λ, rounding could make A singular
 LEAST_RIDGE = 1e-6
 # the number of sessions after which A is factorised again, to remove the rounding errors of the
 # rank-one updates
-REFRESH = 100
+SESSIONS_PER_REFRESH = 100
 
 
 class LinearState(NamedTuple):
@@ -74,8 +74,8 @@ class LinearState(NamedTuple):
 @kernel
 def show_largest(index, order, rng, ranking):
     """Write the candidates with the largest indices into the list, in decreasing order. Each
-    position gets a random candidate among those whose index is within `TIE` of the largest
-    remaining index.
+    position gets a random candidate among those whose index is within `TIE_TOLERANCE` of the
+    largest remaining index.
     """
     n_items = len(index)
     for a in range(n_items):
@@ -85,10 +85,10 @@ def show_largest(index, order, rng, ranking):
         for a in range(k + 1, n_items):
             best = max(best, index[order[a]])
         for a in range(k, n_items):
-            near += index[order[a]] >= best - TIE
+            near += index[order[a]] >= best - TIE_TOLERANCE
         chosen = int(rng.random() * near) if near > 1 else 0
         for a in range(k, n_items):
-            if index[order[a]] >= best - TIE:
+            if index[order[a]] >= best - TIE_TOLERANCE:
                 if chosen == 0:
                     order[k], order[a] = order[a], order[k]
                     break
@@ -138,7 +138,7 @@ def update_ridge(state, ranking, clicks, features):
         if clicks[k] == 1:
             last = k + 1
     state.t[0] += 1
-    if state.t[0] % REFRESH == 0 or not safe:
+    if state.t[0] % SESSIONS_PER_REFRESH == 0 or not safe:
         refresh(state)
     multiply(state.inverse, state.moment, state.theta)
 

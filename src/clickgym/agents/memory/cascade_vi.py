@@ -1,5 +1,5 @@
-"""CascadeVI, an agent for stateful users that plans optimistically, after CascadingVI (Du, Srikant
-and Chen, ICLR 2024).
+"""CascadeVI, an agent for users with memory that plans optimistically, after CascadingVI (Du,
+Srikant and Chen, ICLR 2024).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def best_list(state, attraction, worth, ranking):
 
 
 @kernel
-def improve(state, s, best, level):
+def improve_plan(state, s, best, level):
     """Write the best list for a user's state, by the optimistic estimates, into the plan, and
     return the value of this list.
     """
@@ -115,7 +115,7 @@ def improve(state, s, best, level):
 
 
 @kernel
-def plan(state, rng):
+def make_plan(state, rng):
     """Make a new plan by optimistic value iteration, starting from the values of the last plan."""
     n_states, n_items = state.upper.shape
     level = exploration(state.t[0], C)
@@ -132,7 +132,7 @@ def plan(state, rng):
         for s in range(1, n_states):
             best = max(best, state.values[s])
         for s in range(n_states):
-            value = improve(state, s, best, level)
+            value = improve_plan(state, s, best, level)
             change = max(change, abs(value - state.values[s]))
             state.values[s] = value
 
@@ -143,7 +143,7 @@ def rank(state, rng, ranking, user):
         state.moves[state.last[0], state.last[1], user[0]] += 1
     state.last[0] = -1
     if state.t[0] >= state.next_plan[0]:
-        plan(state, rng)
+        make_plan(state, rng)
         state.next_plan[0] = int(state.t[0] * REPLAN_FACTOR) + 1
     for k in range(len(ranking)):
         ranking[k] = state.lists[user[0], k]
@@ -171,7 +171,7 @@ def update(state, ranking, clicks, user):
 
 
 class CascadeVI(StateAgent):
-    """CascadeVI: an agent for stateful users that learns attractions and the transitions between
+    """CascadeVI: an agent for users with memory that learns attractions and the transitions between
     users' states, and plans the best list for each state optimistically.
 
     Idea:

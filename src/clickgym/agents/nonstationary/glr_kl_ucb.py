@@ -30,7 +30,7 @@ from ..common.kl_bounds import log_likelihood
 from ..common.kl_ucb_kernels import C, forget_klucb, rank_klucb, update_klucb
 
 MIN_DELTA = 1e-300  # for a smaller δ, 3 / δ may overflow
-LONGEST = 2**62  # the largest number of sessions in a period
+LONGEST_PERIOD = 2**62  # the largest number of sessions in a period
 
 
 class State(NamedTuple):
@@ -88,7 +88,7 @@ def add_point(state, item, side, s, total):
 
 
 @kernel
-def statistic(state, item, n, total):
+def likelihood_ratio(state, item, n, total):
     """Return the likelihood ratio of an item with n observations and ``total`` clicks."""
     largest = -np.inf
     for side in range(2):
@@ -116,7 +116,7 @@ def has_changed(state, item, n, total):
         return False
     state.threshold[item] = state.log_three_by_delta + 1.5 * math.log(n)  # increases with n
     if state.statistic_bound[item] >= state.threshold[item]:
-        state.statistic_bound[item] = statistic(state, item, n, total)
+        state.statistic_bound[item] = likelihood_ratio(state, item, n, total)
     return state.statistic_bound[item] >= state.threshold[item]
 
 
@@ -145,7 +145,7 @@ def restart(state):
 
 
 @kernel
-def force(state, ranking):
+def place_forced_item(state, ranking):
     """Put a forced item at the top of the list. Each of the first L sessions of a period forces a
     different item; the other sessions force none.
     """
@@ -169,7 +169,7 @@ def force(state, ranking):
 @kernel
 def rank(state, rng, ranking):
     rank_klucb(state, rng, ranking)
-    force(state, ranking)
+    place_forced_item(state, ranking)
 
 
 @kernel
@@ -320,6 +320,6 @@ class GLRCascadeKLUCB(CascadeAgent):
         return super().first_values() | {
             "c": C,
             "drawn_order": self.rng.permutation(n),
-            "period": math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
+            "period": math.floor(min(n / p, LONGEST_PERIOD)) if p > 0.0 else 0,
             "log_three_by_delta": math.log(3.0) - math.log(delta),
         }

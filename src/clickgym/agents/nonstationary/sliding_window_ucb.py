@@ -46,7 +46,7 @@ def window_length(n):
 
 
 @kernel
-def count(state, item, clicks, examined):
+def add_counts(state, item, clicks, examined):
     state.clicks[item] += clicks
     state.examined[item] += examined
     n = state.examined[item]
@@ -72,7 +72,7 @@ def move_window(state):
         for k in range(state.window.shape[1]):
             entry = state.window[row, k]
             if entry >= 0:
-                count(state, entry // 2, -(entry % 2), -1)
+                add_counts(state, entry // 2, -(entry % 2), -1)
         state.oldest[0] += 1
     for k in range(state.window.shape[1]):
         state.window[t % capacity, k] = -1
@@ -85,7 +85,7 @@ def update_window(state, ranking, clicks):
     row = state.t[0] % state.window.shape[0]
     for k in range(examined_positions(clicks, state.feedback)):
         state.window[row, k] = 2 * ranking[k] + clicks[k]
-        count(state, ranking[k], clicks[k], 1)
+        add_counts(state, ranking[k], clicks[k], 1)
     following = state.t[0] + 1
     if following == state.next_doubling[0] and following < LONGEST_WINDOW_HORIZON:
         state.tau[0] = window_length(following)

@@ -19,7 +19,7 @@ from ..common.ranking import rank_by_index, shuffle_front
 from .assignment import assign
 from .grab_shortcuts import index, is_only_leader, note_change
 
-TIE = 1e-10  # sums of indices that differ by less than this count as equal
+TIE_TOLERANCE = 1e-10  # sums of indices that differ by less than this count as equal
 
 
 class State(NamedTuple):
@@ -116,9 +116,9 @@ def choose_change(state, rng, n):
     largest = 0.0
     for i in range(n):
         largest = max(largest, state.gain[i])
-    chosen, n_tied = -1, int(largest <= TIE)
+    chosen, n_tied = -1, int(largest <= TIE_TOLERANCE)
     for i in range(n):
-        if state.gain[i] >= largest - TIE:
+        if state.gain[i] >= largest - TIE_TOLERANCE:
             n_tied += 1
             if n_tied == 1 or rng.random() * n_tied < 1.0:
                 chosen = i

@@ -20,8 +20,8 @@ from ..compiled_agent import CompiledAgent
 
 # the standard deviation from which a step is drawn by rejection sampling from the uniform
 # distribution
-WIDE = 0.5
-LEAST = 1e-6  # the least distance of fitted values from 0 and 1
+WIDE_SIGMA = 0.5
+MARGIN = 1e-6  # the least distance of fitted values from 0 and 1
 
 
 class State(NamedTuple):
@@ -44,7 +44,7 @@ def step_within(rng, x, sigma):
     """Draw from the normal distribution with mean x and standard deviation sigma, truncated to [0,
     1].
     """
-    if sigma < WIDE:
+    if sigma < WIDE_SIGMA:
         while True:  # at least two of five draws are accepted
             y = x + sigma * rng.standard_normal()
             if 0.0 <= y <= 1.0:
@@ -95,7 +95,7 @@ def is_accepted(rng, change, x, y, sigma):
 
 
 @kernel
-def sweep(state, rng, sigma):
+def step_chain(state, rng, sigma):
     """Propose one step of the Markov chain for each parameter, and accept or reject the step."""
     n_items, n_positions = state.clicks.shape
     for item in range(n_items):
@@ -139,7 +139,7 @@ def sweep(state, rng, sigma):
 @kernel
 def rank(state, rng, ranking):
     for _ in range(state.n_sweeps):
-        sweep(state, rng, state.c / math.sqrt(state.t[0] + 1))
+        step_chain(state, rng, state.c / math.sqrt(state.t[0] + 1))
     rank_by_draw(state.theta, state.items, rng, len(ranking))
     rank_by_draw(state.kappa, state.positions, rng, len(ranking))
     show_at(state.positions, state.items, ranking)
@@ -267,7 +267,7 @@ class PBMHB(CompiledAgent):
             theta = (clicks.sum(axis=1) + 0.5) / (weighted_sums(displays, kappa) + 1.0)
             kappa = (clicks.sum(axis=0) + 0.5) / (weighted_sums(displays.T, theta) + 1.0)
             kappa[: self.state.fixed] = 1.0
-        theta, kappa = (np.clip(values, LEAST, 1.0 - LEAST) for values in (theta, kappa))
+        theta, kappa = (np.clip(values, MARGIN, 1.0 - MARGIN) for values in (theta, kappa))
         kappa[: self.state.fixed] = 1.0
         return theta, kappa
 

@@ -49,12 +49,12 @@ the probability that a session exchanges two positions of the list.
 """
 GROWTH = 0.005
 """Parameters are fitted again when the number of sessions has grown by this fraction."""
-FEW = 20.0
+FEW_CLICKS = 20.0
 """The number of clicks from which draws become narrower. An item with many more clicks than this is
 drawn as if it had up to twice as much data, because Thompson sampling explores more than necessary.
 Narrower draws for items with few clicks would prevent an unlucky item from recovering.
 """
-DOUBT = 0.5
+DRAW_DEVIATION = 0.5
 """The standard deviation of the draws of log c, as a fraction of the posterior's standard
 deviation.
 """
@@ -140,7 +140,7 @@ def update(state, ranking, clicks):
     elif state.t[0] >= state.t[1]:
         for h in range(len(state.share)):
             fit(state, h)
-        weigh(state)
+        weigh_models(state)
         state.t[1] = state.t[0] + 1 + int(GROWTH * state.t[0])
 
 
@@ -153,7 +153,7 @@ def learn(state, h, ranking, clicks):
     for k in range(len(ranking)):
         i = ranking[k]
         x = context(state, h, k, j, ranking[j - 1])
-        attraction = (state.total[i] + PRIOR) / (size_of(state, h, i) + 2.0 * PRIOR)
+        attraction = (state.total[i] + PRIOR) / (exposure_of(state, h, i) + 2.0 * PRIOR)
         examined = state.examination[x] * f
         p = clip_probability(examined * attraction)
         likelihood *= p if clicks[k] else 1.0 - p
@@ -173,7 +173,7 @@ def learn(state, h, ranking, clicks):
 
 
 @kernel
-def size_of(state, h, i):
+def exposure_of(state, h, i):
     """Return the number of displays of an item under model h, each weighted by its examination
     probability; at least the item's number of clicks.
     """
@@ -207,7 +207,7 @@ def has_changed(state, ranking, clicks):
         if state.odds[i] < 1.0 and state.t[0] - state.calm[i] > 1.0 + state.recent_exposure[i]:
             close_window(state, i)  # the item was absent for a while
         recent = max(state.recent_clicks[i], state.recent_exposure[i])
-        p = clip_probability(examined * (1.0 + state.total[i]) / (2.0 + size_of(state, h, i)))
+        p = clip_probability(examined * (1.0 + state.total[i]) / (2.0 + exposure_of(state, h, i)))
         q = clip_probability(examined * (1.0 + state.recent_clicks[i]) / (2.0 + recent))
         state.odds[i] *= q / p if clicks[k] else (1.0 - q) / (1.0 - p)
         state.recent_clicks[i] += clicks[k]
@@ -262,7 +262,7 @@ def fit(state, h):
         if state.displays_of_all[x] > 0.0:
             clicks += state.clicks[x]
             for i in range(n_items):
-                expected += state.displays[x, i] * likeliest(state, h, i)
+                expected += state.displays[x, i] * likeliest_attraction(state, h, i)
     prior = min(clicks / expected, 1.0)
     for x in range(begin + 1, end):
         if state.displays_of_all[x] > 0.0:
@@ -286,7 +286,7 @@ def add_exposure(state, h, x, weight):
 
 
 @kernel
-def likeliest(state, h, i):
+def likeliest_attraction(state, h, i):
     """Return the most likely attraction of an item under model h, given the clicks, the prior and
     the current c and g.
     """
@@ -305,7 +305,7 @@ def fit_examination(state, h, x, prior):
     old = state.examination[x]
     score, information = state.clicks[x] + WEIGHT * (prior - old), WEIGHT * old
     for i in range(len(state.total)):
-        w = old * state.displays[x, i] * likeliest(state, h, i)
+        w = old * state.displays[x, i] * likeliest_attraction(state, h, i)
         score -= w
         information += w * max(1.0 - w / (state.total[i] + PRIOR), 0.0)
     state.information[x] = information
@@ -320,7 +320,7 @@ def exploration_share(state):
 
 
 @kernel
-def weigh(state):
+def weigh_models(state):
     """Set the share of each model from its evidence, and choose the leader."""
     leader = 0  # the first of models that differ only by rounding
     for h in range(1, len(state.share)):
@@ -368,13 +368,13 @@ def draw(state, h, noise, rng):
     standard deviation 1 / √(4 n) after n displays, independent of p.
     """
     for i in range(len(state.total)):
-        n, s = size_of(state, h, i), state.total[i]
+        n, s = exposure_of(state, h, i), state.total[i]
         odds = HAZARD * (1.0 - state.calm[i] / (state.t[0] + 1)) * max(state.odds[i], 1.0)
         if h == state.leader[0] and noise > 0.0 and rng.random() * (1.0 + odds) < odds:
             s = state.recent_clicks[i] if state.odds[i] > 1.0 else 0.0
             n = max(s, state.recent_exposure[i]) if state.odds[i] > 1.0 else 0.0
         p = (s + PRIOR) / (n + 2.0 * PRIOR)
-        sharp = (n + 2.0 * PRIOR) * (1.0 + s / (s + FEW))
+        sharp = (n + 2.0 * PRIOR) * (1.0 + s / (s + FEW_CLICKS))
         d, sine, cosine = rng.standard_normal(), math.sqrt(p), math.sqrt(1.0 - p)
         d *= 0.5 * noise / math.sqrt(sharp)
         sine, cosine = sine + d * cosine, cosine - d * sine  # of the sum, times √(1 + d²)
@@ -383,7 +383,7 @@ def draw(state, h, noise, rng):
         if noise == 0.0 and n == 0.0:
             state.drawn_attraction[i] = 0.0
     for x in range(state.first[h] + 1, state.first[h + 1]):
-        z = noise * DOUBT / math.sqrt(state.information[x]) * rng.standard_normal()
+        z = noise * DRAW_DEVIATION / math.sqrt(state.information[x]) * rng.standard_normal()
         state.drawn_examination[x] = min(state.examination[x] * math.exp(z), 1.0)
 
 

@@ -45,7 +45,7 @@ def rank(state, rng, ranking):
 
 
 @kernel
-def compare(state, i, j):
+def count_win(state, i, j):
     """Count a session with a click on item i and no click on item j, and return whether i now beats
     j.
     """
@@ -71,7 +71,7 @@ def update(state, ranking, clicks):
             for place in range(state.start[state.block[i]], state.start[state.block[i] + 1]):
                 j = state.order[place]
                 if not state.clicked[j]:  # this excludes i itself
-                    changed = compare(state, i, j) or changed
+                    changed = count_win(state, i, j) or changed
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = False
     if changed:

@@ -20,7 +20,7 @@ from ..common.ranking import show, shuffle_front
 from .topological_layers import topological_layers
 from .uni_rank_relation import log_log_t, may_have_changed, note_comparison
 
-TIE = 1e-10  # indices that differ by less than this count as equal
+TIE_TOLERANCE = 1e-10  # indices that differ by less than this count as equal
 UNKNOWN = -1.0
 
 
@@ -95,7 +95,7 @@ def may_be_merged(state, order, start, b, level):
 
 
 @kernel
-def challenger(state, rng, order, start, n_parts, b, level):
+def find_challenger(state, rng, order, start, n_parts, b, level):
     """Return the place of the item to add to part b, or -1 if there is none. The item comes from
     the nearest lower part with an item that may be better than an item in part b; it has the
     largest index there, with ties broken at random.
@@ -106,7 +106,7 @@ def challenger(state, rng, order, start, n_parts, b, level):
     for below in range(b + 1, n_parts):
         chosen, largest, n_tied = -1, 0.5, 0
         for place in range(start[below], start[below + 1]):
-            index = largest - TIE
+            index = largest - TIE_TOLERANCE
             for above in range(start[b], start[b + 1]):
                 i, j = order[above], order[place]
                 n, difference = state.compared[i, j], state.difference[i, j]
@@ -121,9 +121,9 @@ def challenger(state, rng, order, start, n_parts, b, level):
                         continue
                     last_n, last_difference, last_index = n, difference, kl_upper(p, bound)
                 index = max(index, last_index)
-            if index > largest + TIE:
+            if index > largest + TIE_TOLERANCE:
                 chosen, largest, n_tied = place, index, 1
-            elif index > largest - TIE and chosen >= 0:
+            elif index > largest - TIE_TOLERANCE and chosen >= 0:
                 n_tied += 1
                 if rng.random() * n_tied < 1.0:
                     chosen = place
@@ -133,7 +133,7 @@ def challenger(state, rng, order, start, n_parts, b, level):
 
 
 @kernel
-def merge(state, rng, level, n_positions):
+def merge_parts(state, rng, level, n_positions):
     """Write the parts to show, from the top, and return their number. They are the parts of the
     leader partition, some of them merged.
     """
@@ -146,7 +146,7 @@ def merge(state, rng, level, n_positions):
         state.shown_start[shown] = start[b]
         end = start[b + 1]
         if end >= n_positions:
-            place = challenger(state, rng, order, start, n_parts, b, level)
+            place = find_challenger(state, rng, order, start, n_parts, b, level)
             if place >= 0:
                 state.shown_order[end], state.shown_order[place] = (
                     state.shown_order[place],
@@ -170,14 +170,14 @@ def merge(state, rng, level, n_positions):
 def rank(state, rng, ranking):
     choose_leader(state)
     n_positions, level = len(ranking), level_of(state, state.counts[state.leader_number[0]])
-    for b in range(merge(state, rng, level, n_positions)):
+    for b in range(merge_parts(state, rng, level, n_positions)):
         first, stop = state.shown_start[b], state.shown_start[b + 1]
         shuffle_front(rng, state.shown_order, first, stop, min(stop, n_positions) - first)
     show(state.shown_order, ranking)
 
 
 @kernel
-def compare(state, i, j, least):
+def count_win(state, i, j, least):
     """Count a session with a click on item i and none on item j; ``least`` is log log(t + 3)."""
     state.difference[i, j] += 1
     state.difference[j, i] -= 1
@@ -201,7 +201,7 @@ def update(state, ranking, clicks):
             for place in range(state.shown_start[part], state.shown_start[part + 1]):
                 j = state.shown_order[place]
                 if not state.clicked[j]:  # this excludes i itself
-                    compare(state, i, j, least)
+                    count_win(state, i, j, least)
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = False
 

@@ -53,7 +53,7 @@ MAX_SEARCH = 10_000_000
 theorem gives the best list.
 """
 
-MORE = 1.0 + 1e-12
+LARGER_BY = 1.0 + 1e-12
 """The factor by which a list must exceed the best list so far in order to replace it. A smaller
 difference may be a rounding error.
 """
@@ -495,7 +495,7 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
     return click_models
 
 
-def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def ranks_of(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the rank of each position's weight, ``(K,)``, with 0 for the largest weight.
 
     If the reward is supermodular in item and weight, the k-th best item belongs at the position
@@ -552,7 +552,7 @@ def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
                 if not is_listed[i]:
                     bound += bounds[depth + 1, j] * attraction[candidates[i]]
                     j += 1
-            if bound <= best_value * MORE:
+            if bound <= best_value * LARGER_BY:
                 is_listed[choice[depth]] = False
                 choice[depth] = -1
                 depth -= 1
@@ -564,7 +564,7 @@ def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
             if depth + 1 < depth_limit:
                 depth += 1
                 value_above[depth] = value
-            elif value > best_value * MORE:
+            elif value > best_value * LARGER_BY:
                 best_value = value
                 for k in range(depth_limit):
                     best[k] = ranking[k]

@@ -13,7 +13,7 @@ from ...core.checks import check_positions, probabilities
 from ...core.kernels import kernel
 from ..simulation.task import ANY_CLICK, CLICKS, SATISFACTION
 from ..spaces import argsort_descending
-from .click_model import ClickModel, match
+from .click_model import ClickModel, ranks_of
 
 
 class Parameters(NamedTuple):
@@ -142,4 +142,4 @@ class DependentClickModel(ClickModel):
         # satisfaction, the reward grows with Σ -log(1 - v α), which is supermodular in v and α.
         if reward == CLICKS:
             return None
-        return match(self.termination[:cutoff] if reward == SATISFACTION else np.ones(cutoff))
+        return ranks_of(self.termination[:cutoff] if reward == SATISFACTION else np.ones(cutoff))

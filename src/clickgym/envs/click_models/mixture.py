@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.checks import as_numbers
 from ...core.kernels import kernel
 from ..simulation.task import CLICKS, REWARDS
-from .click_model import ClickModel, CompositeModel, click_models_of, match
+from .click_model import ClickModel, CompositeModel, click_models_of, ranks_of
 from .position_based import PositionBasedModel
 
 
@@ -186,7 +186,7 @@ class MixtureModel(CompositeModel, ClickModel):
         if reward != CLICKS or not same_law or examination is None:
             return None
         # The reward is Σ_k χ_k Σ_m w_m α_m(d_k), so only the items' mean attractions matter.
-        return match(examination[:cutoff])
+        return ranks_of(examination[:cutoff])
 
     def _merits(self) -> NDArray[np.float64]:
         return self._mean([model._merits() for model in self.models])

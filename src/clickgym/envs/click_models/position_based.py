@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.checks import check_positions, probabilities
 from ...core.kernels import kernel
 from ..simulation.task import CLICKS
-from .click_model import ClickModel, match
+from .click_model import ClickModel, ranks_of
 
 
 class Parameters(NamedTuple):
@@ -126,4 +126,4 @@ class PositionBasedModel(ClickModel):
     def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         # The rearrangement inequality proves this for clicks, Σ χα. For any_click, the reward grows
         # with Σ -log(1 - χα), which is supermodular in χ and α.
-        return match(self.parameters.examination[:cutoff])
+        return ranks_of(self.parameters.examination[:cutoff])

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.checks import check_positions, probabilities
 from ...core.kernels import kernel
 from ..simulation.task import CLICKS
-from .click_model import ClickModel, match
+from .click_model import ClickModel, ranks_of
 
 
 class Parameters(NamedTuple):
@@ -156,7 +156,7 @@ class TrustBiasModel(ClickModel):
             unclicked = 1.0 - χ * irrelevant
             weights = np.divide(weights, unclicked, out=np.zeros_like(χ), where=unclicked > 0)
         # For clicks, the reward also has the term Σ χ ε⁻, which does not depend on the list.
-        return match(weights[:cutoff])
+        return ranks_of(weights[:cutoff])
 
     def _click_bounds(self) -> NDArray[np.float64]:
         α, _, relevant, irrelevant = self.parameters

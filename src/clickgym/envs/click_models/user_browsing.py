@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.checks import browsing_probabilities, check_positions, probabilities
 from ...core.kernels import kernel
 from ..simulation.task import CLICKS
-from .click_model import ClickModel, match
+from .click_model import ClickModel, ranks_of
 
 
 class Parameters(NamedTuple):
@@ -142,7 +142,7 @@ class UserBrowsingModel(ClickModel):
 
     def best_ranks(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # For clicks, no sorting rule is optimal, because a click changes the examination below it.
-        return None if reward == CLICKS else match(self.examination[:cutoff, 0])
+        return None if reward == CLICKS else ranks_of(self.examination[:cutoff, 0])
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         return self.examination.max(axis=1)

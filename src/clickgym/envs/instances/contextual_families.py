@@ -33,7 +33,7 @@ from .instance import (
 SHARPNESS = 2.0
 """The factor a in the attraction σ(a z + b) of a standardised score z."""
 
-HIDDEN = 32
+N_HIDDEN = 32
 """The number of hidden units of the network in the family ``network``."""
 
 FEATURES = ("plain", *INTERACTIONS)
@@ -185,14 +185,14 @@ def _network(
     seed: Seed = 0,
 ) -> Instance:
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
-        inputs = rng.standard_normal((HIDDEN, d_u + d_v))
-        shifts, weights = rng.uniform(-np.pi, np.pi, HIDDEN), rng.standard_normal(HIDDEN)
+        inputs = rng.standard_normal((N_HIDDEN, d_u + d_v))
+        shifts, weights = rng.uniform(-np.pi, np.pi, N_HIDDEN), rng.standard_normal(N_HIDDEN)
         total = np.zeros((len(users), len(items)))
         # The network's inputs √2 [u, v] are divided by √2, which gives [u, v]. A loop over units
         # avoids a large array over users, items and units.
         user_inputs = products_of_rows(inputs[:, :d_u], users)
         item_inputs = products_of_rows(inputs[:, d_u:], items)
-        for unit in range(HIDDEN):
+        for unit in range(N_HIDDEN):
             angle = gain * (user_inputs[unit][:, None] + item_inputs[unit]) + shifts[unit]
             total += weights[unit] * np.sin(angle)
         return total

@@ -13,19 +13,19 @@ from .instance import Count, Instance, Seed, family, instance_of, load_instance
 
 Floats: TypeAlias = NDArray[np.float64]
 
-BORED = 0.25
+BOREDOM_FACTOR = 0.25
 """The factor by which all attractions are multiplied in the state in which users click least."""
 
-Chances: TypeAlias = Callable[[Floats, Floats, np.random.Generator], tuple[Floats, Floats]]
+Probabilities: TypeAlias = Callable[[Floats, Floats, np.random.Generator], tuple[Floats, Floats]]
 """A function that returns attraction ``(S, L)`` and transition ``(S, L + 1, S)``, given the
 attraction in the best state ``(L,)``, the factor on the attraction in each state ``(S,)``, and a
 random generator.
 """
 
 
-def _of_users(chances: Chances) -> Callable[..., Instance]:
-    """Return a function that creates instances of stateful users with the given `Chances`, who all
-    start in the first state. The function has the name of ``chances``, for `family`.
+def _from_probabilities(probabilities: Probabilities) -> Callable[..., Instance]:
+    """Return a function that creates instances of users with memory from `Probabilities`, who
+    all start in the first state. The function has the name of ``probabilities``, for `family`.
     """
 
     def make(
@@ -43,19 +43,19 @@ def _of_users(chances: Chances) -> Callable[..., Instance]:
         else:
             attraction = rng.uniform(0.05, 0.5, n_items)
         users = CascadeMDP(
-            *chances(attraction, np.linspace(1.0, BORED, n_states), rng),
+            *probabilities(attraction, np.linspace(1.0, BOREDOM_FACTOR, n_states), rng),
             n_positions=n_positions,
             first=np.eye(n_states)[0],
             mean_sessions=mean_sessions,
         )
         return instance_of([users], origin)
 
-    make.__name__ = chances.__name__
+    make.__name__ = probabilities.__name__
     return make
 
 
-@family("The next state does not depend on clicks, so myopic lists are optimal (stateful users)")
-@_of_users
+@family("The next state does not depend on clicks, so myopic lists are optimal (users with memory)")
+@_from_probabilities
 def _independent(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -68,9 +68,9 @@ def _independent(
 
 @family(
     "The more attractive half of the items is bait: after clicking such an item, users click less "
-    "(stateful users)"
+    "(users with memory)"
 )
-@_of_users
+@_from_probabilities
 def _clickbait(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -81,8 +81,8 @@ def _clickbait(
     return decay[:, None] * attraction, np.concatenate([after_click, identity[:, None]], axis=1)
 
 
-@family("Clicks on one half of the items make users click more from then on (stateful users)")
-@_of_users
+@family("Clicks on one half of the items make users click more from then on (users with memory)")
+@_from_probabilities
 def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
     (less, more), identity = _neighbours(len(decay)), np.eye(len(decay))
@@ -96,9 +96,9 @@ def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple
 
 @family(
     "Each state has its own items that lead to the next state, in which users click more; the most "
-    "tempting items lead back (stateful users)"
+    "tempting items lead back (users with memory)"
 )
-@_of_users
+@_from_probabilities
 def _journey(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     n_states, n_items = len(decay), len(attraction)
     states, identity = np.arange(n_states)[:, None], np.eye(n_states)

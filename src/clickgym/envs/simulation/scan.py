@@ -19,7 +19,7 @@ from ..spaces import argsort_descending
 
 
 @kernel
-def sort(values, order):
+def sort_descending(values, order):
     """Sort ``values``, ``(L,)``, in decreasing order, and write their former indices into
     ``order``. Among equal values, the smaller index comes first. Shell's sort is used because it
     allocates no memory.
@@ -99,7 +99,7 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):
             comes first.
     """
     weigh_items(gain, continuation, ratio)
-    sort(ratio, order)
+    sort_descending(ratio, order)
     return choose_items(gain, continuation, terminal, order, values, ranking)
 
 

@@ -53,7 +53,7 @@ class State(NamedTuple):
     values: Annotated[Floats, "B p L"]  # item parameters, attraction first
 
 
-class Work(NamedTuple):
+class WorkingMemory(NamedTuple):
     """Working memory for drawing a session. D is the largest number of possible candidates of a
     user, and m is the number of positions that count.
     """
@@ -84,7 +84,7 @@ class CandidateConstants(NamedTuple):
     cutoff: int
     scratch: NDArray[np.float64]
     pool: Pool
-    work: Work
+    work: WorkingMemory
 
 
 @kernel
@@ -284,7 +284,7 @@ class CandidateTask(Task):
             "d": pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs),
             "p": len(names),
         }
-        work = Work(**first_arrays(Work, self.sizes))
+        work = WorkingMemory(**first_arrays(WorkingMemory, self.sizes))
         ranks = base._places(code, n_counted)
         if ranks is not None:
             work.ranks[:] = ranks

@@ -1,4 +1,6 @@
-"""Specs and labels of agents, environments and instances."""
+"""Specs and labels of agents, environments and instances; for the label of an environment object,
+see `label_of` in `clickgym.envs.env_properties`.
+"""
 
 from __future__ import annotations
 

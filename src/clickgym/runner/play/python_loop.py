@@ -22,7 +22,7 @@ from ...core.kernels import clock
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
 from ...envs.env_properties import click_env_of, clicks_of, sizes_of
-from ...envs.registration import endless, without_own_wrappers
+from ...envs.registration import without_own_wrappers, without_time_limit
 from ...measure.session_reader import SessionReader, measure_stream, own_sessions, session_readers
 from ..run_errors import AgentError, agent_error, check_list, environment_error
 from .run_inputs import CHUNK, Run, first_observation
@@ -87,7 +87,7 @@ def play_python(run: Run) -> float:
     last_report, next_report = meter.step, start + CHUNK
     agent.leave()
     # The step limit of a registered id would make users with memory leave after 1000 sessions.
-    with endless(env) as env:
+    with without_time_limit(env) as env:
         measure = None if click_env is without_own_wrappers(env) else SessionReader(env)
         observation = _copy_observation(run.observation, click_env)
         while meter.step < meter.horizon:

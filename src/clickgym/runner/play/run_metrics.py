@@ -30,7 +30,7 @@ from ...measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
 from ..make.labels import split_label
 from ..run_errors import agent_error
 
-COLUMNS = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}
+RESERVED_NAMES = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}
 """The columns of results and of summaries. No metric may have the name of one of them."""
 FAILED = float(np.finfo(float).min)
 """The total of a metric while its kernel runs, and from then on if the kernel fails. No sum is this
@@ -107,7 +107,7 @@ class Metrics:
         pairs = [split_label(spec) for spec in self.specs]
         self.names = check_labels("metrics", [label or name for label, name in pairs])
         for label, name in pairs:
-            if (label or name) in COLUMNS:
+            if (label or name) in RESERVED_NAMES:
                 raise ValueError(
                     f"the metric {label or name!r} has the name of a column of the results; give "
                     "it another label"

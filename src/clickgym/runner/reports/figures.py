@@ -37,8 +37,8 @@ from .summaries import (
     with_units,
 )
 
-LETTERS = 11  # characters per inch in a title
-LETTERS_OF_AXIS = 26  # in a line of the label of a vertical axis
+LETTERS_PER_INCH = 11  # characters per inch in a title
+LETTERS_PER_AXIS_LINE = 26  # in a line of the label of a vertical axis
 NARROW = 2.5  # smallest width of a panel in inches, if the figure has a given width
 PAGE: dict[Any, Any] = {"axes.titlesize": 10, "legend.fontsize": 9}
 PAPER: dict[Any, Any] = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8}
@@ -46,7 +46,7 @@ ZOOM = 1000
 """On logarithmic axes, the first thousandth of the sessions is left out, because all agents still
 explore in these sessions.
 """
-FLOOR = 1e-3
+LEAST_DRAWN_REGRET = 1e-3
 """Regret below this value is not drawn on a logarithmic axis, because such a value is a rounding
 error or the regret of `Oracle`.
 """
@@ -160,7 +160,7 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
                     line.set_label(labels[agent])
                     line_of.setdefault(agent, line)
                 mark = _mark_changes(axes, sessions or ())
-                letters = int(1.1 * LETTERS * layout.width / layout.n_columns)
+                letters = int(1.1 * LETTERS_PER_INCH * layout.width / layout.n_columns)
                 axes.set_title(_panel_title(panel, options, letters, sessions is None))
                 if mark is not None:
                     marks = [mark]
@@ -174,7 +174,7 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
             over, is_mixed = describe_units(units), (units["over"] == "families").all()
             band = "" if is_mixed else " and 95 % confidence band"
             title = "One run" if over == "one run" else f"Mean{band} over {over}"
-            figure.suptitle(textwrap.fill(title, int(LETTERS * layout.width)), fontsize=11)
+            figure.suptitle(textwrap.fill(title, int(LETTERS_PER_INCH * layout.width)), fontsize=11)
         lines = sorted(line_of.values(), key=lambda line: -np.max(line.get_ydata()))
         figure.legend(
             handles=[*lines, *marks],
@@ -202,12 +202,12 @@ def _layout(n_panels: int, labels: Sequence[str], options: PlotOptions) -> _Layo
     if options.width is None:
         n_columns = 2 if n_panels == 4 else min(n_panels, 3)
         width, panel_height, title_height = max(2.7 * n_columns + 0.6, 4.5), 2.6, 0.45
-        letters_per_inch = 1.2 * LETTERS
+        letters_per_inch = 1.2 * LETTERS_PER_INCH
     else:
         n_columns = max(1, min(int(options.width / NARROW), n_panels))
         width, title_height = options.width, 0.0
         panel_height = max(0.75 * width / n_columns, 1.9)
-        letters_per_inch = 1.4 * LETTERS
+        letters_per_inch = 1.4 * LETTERS_PER_INCH
     longest_line = max(len(line) for label in labels for line in label.splitlines())
     most_lines = max(label.count("\n") for label in labels) + 1
     legend_columns = max(1, int(letters_per_inch * width / (longest_line + 7)))
@@ -300,15 +300,15 @@ def _draw(
     is_regret, floor = measure == "regret", -math.inf
     if is_regret and curves["regret"].null_count():
         measure = "reward"
-    if is_regret and options.log and (curves[measure] > FLOOR).any():
-        floor = FLOOR
+    if is_regret and options.log and (curves[measure] > LEAST_DRAWN_REGRET).any():
+        floor = LEAST_DRAWN_REGRET
         axes.set(xscale="log", yscale="log")
     label = options.text(measure)
     if is_regret:
         label = f"cumulative {label}"
     elif is_sum(measure):
         label = f"{label} per session"
-    label = textwrap.fill(label, LETTERS_OF_AXIS)
+    label = textwrap.fill(label, LETTERS_PER_AXIS_LINE)
     if options.reference is not None:
         label += f"\nminus {options.text(options.reference)}"
     axes.set(xlabel="sessions", ylabel=label)

@@ -23,7 +23,7 @@ from ...measure.metrics import is_sum
 from ...measure.result import HOW_PLAYED, OWN_LOOP, RUN_COLUMNS, TOTALS
 from ..play.play_run import ENGINES
 
-FIXED = (*RUN_COLUMNS, *TOTALS, *HOW_PLAYED)
+FIXED_COLUMNS = (*RUN_COLUMNS, *TOTALS, *HOW_PLAYED)
 """The columns of all results. Additional metrics are inserted before `HOW_PLAYED`."""
 UNIT = ("over", "unit")
 """The columns that `with_units` adds to the rows of results: the kind of unit, and the unit."""
@@ -53,7 +53,7 @@ difference of two sums of at most a few dozen probabilities, each exact to 1e-16
 
 def metrics_of(rows: polars.DataFrame) -> list[str]:
     """Return the names of the additional metrics in the rows of results."""
-    return [name for name in rows.columns if name not in (*FIXED, *UNIT)]
+    return [name for name in rows.columns if name not in (*FIXED_COLUMNS, *UNIT)]
 
 
 def with_units(rows: polars.DataFrame) -> polars.DataFrame:

@@ -13,7 +13,7 @@ import polars
 from polars import col
 from rich.console import Console
 
-from ...core.text import duration, one_line, regret_text, shorten
+from ...core.text import duration_text, one_line, regret_text, shorten
 from ...measure.metrics import is_sum
 from ..console import Column, print_table, print_text
 from ..make.agents import requirements, resolve_agent
@@ -126,7 +126,7 @@ def format_table(
     is_single = len(results.rows.select("instance", "sweep_seed", "run").unique()) == 1
     optional = {
         heading: text
-        for heading, text in OPTIONAL.items()
+        for heading, text in OPTIONAL_COLUMNS.items()
         if any(map(text, table.iter_rows(named=True)))
         and (not is_single or heading == "difference")
     }
@@ -136,7 +136,7 @@ def format_table(
         texts += [text(row) or "–" for text in optional.values()]
         texts += [_mean_text(row["reward"])]
         texts += [_mean_text(row[name], row[f"{name}_ci95"]) for name in metrics]
-        texts += [duration(row["ns_per_session"])] * len(time)
+        texts += [duration_text(row["ns_per_session"])] * len(time)
         environments.setdefault(env_titles[row["env"]], []).append(texts)
     notes = [*notes_on_means(table, metrics, time, names or {}), *notes_on_pairs(table)]
     notes += notes_on_instances(results, mixed, names or {}, in_paper=in_paper)
@@ -210,7 +210,7 @@ def _mean_text(mean: float | None, half: float | None = None) -> str:
     return f"{mean:.4f}" if half is None else regret_text(mean, half)
 
 
-def _half_text(row: Row) -> str:
+def _half_width_text(row: Row) -> str:
     half = row["regret_ci95_runs"]
     return "" if half is None else regret_text(0.0, half).partition(" ")[2]
 
@@ -239,8 +239,8 @@ def _number_text(column: str, row: Row) -> str:
     return f"{value:z,.{digits}f}"
 
 
-OPTIONAL: dict[str, Callable[[Row], str]] = {
-    "± these": _half_text,
+OPTIONAL_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "± these": _half_width_text,
     "difference": _difference_text,
     "p": _p_text,
     "worst": partial(_number_text, "worst"),
@@ -381,7 +381,7 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         )
 
 
-SOURCES = {
+SOURCE_TEXTS = {
     "examination": "how often each position is looked at",
     "browsing": "how often each position is looked at, given the last click above it",
     "termination_order": "which positions end a session most often",
@@ -412,7 +412,7 @@ def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[s
         # not inherited, because a subclass may have other defaults
         if not arguments and (text := getattr(maker, "__dict__", {}).get("default_advice")):
             advice[text] = None
-        if sources := [SOURCES.get(source, source) for source in requirements(maker).values()]:
+        if sources := [SOURCE_TEXTS.get(source, source) for source in requirements(maker).values()]:
             sentences.append(f"{names.get(label, label)} was told {' and '.join(sources)}")
     if sentences:
         yield f"Besides clicks, {'; '.join(sentences)}."

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import replace
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from pickle import PicklingError
@@ -24,14 +25,14 @@ from ..make.environments import make_env
 from ..play.play_run import engine_of, play_run
 from ..play.run_inputs import OnChunk
 from ..play.run_metrics import Metrics
-from ..sweep_folder import RUNS, Config, FinishedRuns, RunKey, add_runs, run_seed
+from ..sweep_folder import RUNS, Config, FinishedRuns, RunKey, add_runs
 from .plan import Plan
 from .workers import (
     Progress,
     broken_pool_message,
     count_workers,
-    is_here,
     run_in_parallel,
+    runs_in_this_process,
     set_values,
 )
 
@@ -122,7 +123,7 @@ def _play_jobs(
     }
     calls: list[Any]
     try:
-        if is_here(workers, n_jobs):
+        if runs_in_this_process(workers, n_jobs):
             calls = [(play_runs, *job, config, on_chunk) for job in jobs]
             yield from run_in_parallel(calls, n_jobs, workers, files=files)
         else:
@@ -206,3 +207,35 @@ def play_runs(
             result, env=env_label, instance=instance, agent=agent_label, seed=seed
         )
     return runs
+
+
+@lru_cache(maxsize=2**16)
+def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
+    """Return the seed of a run in a sweep, for both the users and the agent.
+
+    The seed does not depend on the agent, so all agents have the same users. The seed depends on
+    the instance, so that runs on different instances are independent, but not on the environment.
+    If an instance has several queries, the seed also chooses the query: run r plays query r modulo
+    the number of queries.
+
+    Args:
+        seed: the seed of the sweep.
+        instance: the name of the instance in the results.
+        run: the number of the run, from 0.
+        n_queries: the number of queries of the instance.
+
+    Returns:
+        An integer. Pass it to `clickgym.run` to repeat the run.
+
+    Example:
+        >>> import clickgym
+        >>> rows = clickgym.sweep(["PBMRank-v0"], ["TopRank"], 100, 2, seed=7).rows
+        >>> int(rows["seed"][-1]) == run_seed(7, "yandex-9982", 1)
+        True
+        >>> alone = clickgym.run("TopRank", "PBMRank-v0", 100, seed=run_seed(7, "yandex-9982", 1))
+        >>> bool(rows["regret"][-1] == alone.regret[-1])
+        True
+    """
+    key = (run, *instance.encode())
+    number = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+    return number - number % n_queries + run % n_queries

@@ -80,7 +80,7 @@ def run_in_parallel(
     yield from results
 
 
-def is_here(prefer: str, n_jobs: int) -> bool:
+def runs_in_this_process(prefer: str, n_jobs: int) -> bool:
     """Return whether `run_in_parallel` would call functions in the current process."""
     backend, _ = get_active_backend(prefer=prefer)
     if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
