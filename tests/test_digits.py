@@ -51,7 +51,7 @@ def cases(part: str, chosen: Callable[[Any], bool] = bool, *marks: Any) -> list[
 
 def is_compiled(case: dict[str, Any]) -> bool:
     """Whether slow tests also play a run of an agent compiled: if its kernels are those of the
-    tests of engines, or are made for stateful users.
+    tests of engines, or are made for users with memory.
     """
     agent, env = case["agent"].partition(":")[0], ENVIRONMENTS[case["env"]]
     if env.kind == "Memory":
@@ -60,7 +60,7 @@ def is_compiled(case: dict[str, Any]) -> bool:
 
 
 def at_home(case: dict[str, Any]) -> bool:
-    """Whether a run is in the PBM, with stateful users, or in a model that the agent is made
+    """Whether a run is in the PBM, of users with memory, or in a model that the agent is made
     for.
     """
     env, agent = ENVIRONMENTS[case["env"]], AGENTS.get(case["agent"].partition(":")[0])
@@ -166,7 +166,7 @@ def watch(case: dict[str, Any]) -> dict[str, list[str]]:
         if session < 3:
             found["first_regrets"].extend(digits(info["regret"]))
         regret += info["regret"]
-        if not streams and terminated:  # a stateful user has left
+        if not streams and terminated:  # a user with memory has left
             observation, _ = envs.reset()
     if "first_features" in found:
         found["features"] = [features.hexdigest()]

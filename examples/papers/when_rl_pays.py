@@ -1,4 +1,4 @@
-"""When reinforcement learning pays: stateful users.
+"""When reinforcement learning pays: users with memory.
 
 Users of Du et al. 2024.
 
@@ -213,7 +213,7 @@ def draw(results):
             steps, values = curves[agent]
             figures.band(axes, steps[steps >= 100], values[:, steps >= 100], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
-    return figures.finish(figure, "Bandits, a planner and RL with stateful users")
+    return figures.finish(figure, "Bandits, a planner and RL for users with memory")
 
 
 if __name__ == "__main__":

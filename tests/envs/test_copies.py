@@ -46,7 +46,7 @@ def history(env: Any, lists: list[Any]) -> list[Any]:
     for actions in lists:
         last = env.step(actions)
         returned.append(flat(last))
-        if np.ndim(last[2]) == 0 and last[2]:  # a stateful user has left
+        if np.ndim(last[2]) == 0 and last[2]:  # a user with memory has left
             returned.append(flat(env.reset()))
     return returned
 

@@ -130,7 +130,7 @@ def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.context])
 def test_metrics_of_users_with_a_memory(name, tmp_path):
     """These metrics raise an error. They compare with the best list before the first session, but
-    with stateful users the optimum V* differs between states.
+    if users have a memory, the optimum V* differs between states.
     """
     env, out = "CascadeMDPRank-v0", tmp_path / "out"
     with pytest.raises(ValueError, match="requires the same items and users"):

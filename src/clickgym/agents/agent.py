@@ -57,7 +57,7 @@ class BaseAgent:
 
     observes: ClassVar[tuple[str, ...]] = ()
     """The keys of an observation that the agent reads in addition to the clicks: ``"features"`` for
-    the features of candidates, ``"state"`` for the state of a stateful user.
+    the features of candidates, ``"state"`` for the state of a user with memory.
     """
 
     requires: ClassVar[Mapping[str, str]] = {}
@@ -67,12 +67,12 @@ class BaseAgent:
     probability for each position and each position of the last click), ``"termination_order"`` (the
     positions, sorted by decreasing probability that a click there ends the session),
     ``"initial_ranking"`` (the production list), ``"optimal_ranking"`` (the best list), and, for
-    stateful users, ``"mean_sessions"`` and ``"click_rewards"``.
+    users with memory, ``"mean_sessions"`` and ``"click_rewards"``.
     """
 
     click_models: ClassVar[str] = "any"
     """The users for which the algorithm was designed, as tables print them, such as ``"CM, PBM and
-    similar models"`` or ``"stateful users"``.
+    similar models"`` or ``"users with memory"``.
     """
     made_for_models: ClassVar[tuple[str, ...]] = ()
     """The short names of the click models in this text, such as ``("CM", "PBM")``. The agent's

@@ -402,7 +402,7 @@ class ContextualAgent(CompiledAgent):
 
 
 class StateAgent(CompiledAgent):
-    """Base class of compiled agents that observe the state of stateful users.
+    """Base class of compiled agents that observe the state of users with memory.
 
     The kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking,
     clicks, user)``; ``user`` is a ``(3,)`` int64 array. Its entries are the user's state; 1 in the
@@ -419,7 +419,7 @@ class StateAgent(CompiledAgent):
         >>> agent.update(observation, ranking, next_observation["clicks"], reward)
     """
 
-    click_models = "stateful users"
+    click_models = "users with memory"
     observes = ("state",)
     session = ("ranking", "user")
     kernels_suffice = True  # the compiled loop itself tracks ``user``, as the methods below do

@@ -59,7 +59,7 @@ class BaseClickEnv:
     task: Any
     state: Any
     _is_open: bool = False
-    """Whether `step` accepts a list: True from `reset` until a stateful user leaves."""
+    """Whether `step` accepts a list: True from `reset` until a user with memory leaves."""
     _kernels: Any = None
     """The kernels of the current task; None until a step needs kernels. In a copy of the
     environment, this attribute is None, because kernels cannot be sent to another process.

@@ -145,14 +145,14 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         Returns:
             Five values, as in every Gymnasium environment. The observation is the clicks ``(K,)``,
             or a dict with the clicks and either the features of the next candidates or the next
-            state of a stateful user. The reward is the realised reward. ``terminated`` is True if a
-            stateful user has left, and ``truncated`` is always False. The info contains the list
-            shown, ``ranking`` ``(K,)``, and this list's ``expected_reward``, ``regret`` and
-            ``optimal_reward``; for stateful users, these three are Q* of the list, V* - Q*, and V*
-            of the state in which the list was shown. If candidates change, the info also contains
-            ``next_user``, the number of the next session's user, and ``next_candidates``, ``(L,)``
-            the item numbers of the next session's candidates, whose features are in the returned
-            observation.
+            state of a user with memory. The reward is the realised reward. ``terminated`` is True
+            if a user with memory has left, and ``truncated`` is always False. The info contains the
+            list shown, ``ranking`` ``(K,)``, and this list's ``expected_reward``, ``regret`` and
+            ``optimal_reward``; for users with memory, these three are Q* of the list, V* - Q*, and
+            V* of the state in which the list was shown. If candidates change, the info also
+            contains ``next_user``, the number of the next session's user, and ``next_candidates``,
+            ``(L,)`` the item numbers of the next session's candidates, whose features are in the
+            returned observation.
 
         Raises:
             ValueError, TypeError: the list is invalid; the message names the position and the

@@ -33,8 +33,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     Each stream has the same probabilities as a `ClickEnv` with the same time limit, but not the
     same random numbers: with the same seed, the ``"sync"`` mode of ``gym.make_vec``, which steps
     environments one by one, draws different sessions. A new episode continues its stream unless
-    `reset` gets a seed, as in `ClickEnv`. All streams are truncated together, except with stateful
-    users, whose episodes end separately.
+    `reset` gets a seed, as in `ClickEnv`. All streams are truncated together, except if
+    users have a memory; their episodes end separately.
 
     Args:
         model, reward, cutoff, instance, form, n_positions, reference, **parameters: see `ClickEnv`.

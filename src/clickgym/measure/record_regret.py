@@ -352,7 +352,7 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
 
 
 def _warn_of_short_episodes(stream: Any) -> None:
-    """Warn if episodes of users with a memory, which end when the user leaves, have a limit."""
+    """Warn if episodes of users with memory, which end when the user leaves, have a limit."""
     model = user_model_of(stream)
     limit = getattr(stream, "max_episode_steps", None) or getattr(
         stream.spec, "max_episode_steps", None

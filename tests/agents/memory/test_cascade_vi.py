@@ -1,4 +1,4 @@
-"""Tests of agents that see the state of stateful users, against slow references."""
+"""Tests of agents that see the state of users with memory, against slow references."""
 
 from __future__ import annotations
 

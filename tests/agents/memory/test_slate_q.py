@@ -1,5 +1,5 @@
 """Tests of SlateQ against a reference in plain Python, which searches all lists, and against the
-exact values of stateful users.
+exact values of users with memory.
 """
 
 from __future__ import annotations

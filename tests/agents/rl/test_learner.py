@@ -290,7 +290,7 @@ def test_continuous_actions_are_weights_of_features(name):
     assert (other.actions, other.model.action_space.shape) == ("scores", (5,))
 
 
-# ------------------------------------------------------------------------------ users with a memory
+# ------------------------------------------------------------------------------ users with memory
 
 
 def streams():

@@ -1,5 +1,5 @@
-"""Tests of stateful users: the exact optimum against brute force, and the environment against the
-model.
+"""Tests of users with memory: the exact optimum against brute force, and the environment against
+the model.
 """
 
 from __future__ import annotations

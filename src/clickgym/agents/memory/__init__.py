@@ -1,1 +1,1 @@
-"""Agents for users with a memory."""
+"""Agents for users with memory."""

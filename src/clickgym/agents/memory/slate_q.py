@@ -1,5 +1,5 @@
-"""SlateQ, an agent for stateful users that learns a table of the long-term values of clicks, after
-SlateQ (Ie et al., IJCAI 2019).
+"""SlateQ, an agent for users with memory that learns a table of the long-term values of clicks,
+after SlateQ (Ie et al., IJCAI 2019).
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def update(state, ranking, clicks, user):
 
 
 class SlateQ(StateAgent):
-    """SlateQ with a table of values: an agent for stateful users that learns the long-term value of
-    a click on each item, and shows the list with the highest expected value.
+    """SlateQ with a table of values: an agent for users with memory that learns the long-term value
+    of a click on each item, and shows the list with the highest expected value.
 
     The agent takes from the paper that the value of a list is the expected value of its click. It
     differs from the paper's SlateQ mainly in four ways: the values are in a table, not in a neural

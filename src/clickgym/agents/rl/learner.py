@@ -92,7 +92,7 @@ class Learner(BaseAgent):
     1. The discount is 0, because sessions are independent of one another: a list affects only the
        reward of its own session, so rewards of later sessions would only add noise to its value. If
        the learner chooses a list item by item, the discount is 1: an episode is one list, with the
-       reward at its end. If users are stateful, an episode is one user, the learner observes the
+       reward at its end. If users have a memory, an episode is one user, the learner observes the
        user's state, and the discount γ is the probability that another session of the user follows.
        The episode itself also continues with this probability, so the future is discounted twice,
        by γ² per session, and the policy looks only half as far ahead as the regret. With a discount

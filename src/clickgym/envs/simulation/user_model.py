@@ -1,5 +1,5 @@
 """Base class `UserModel` of everything that environments can simulate: click models, users who
-change, users who see new candidates in every session, and stateful users.
+change, users who see new candidates in every session, and users with memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class UserModel(ABC):
     """Base class of simulated users, on which environments are built.
 
     Subclasses are click models, sequences of click models, models with new candidates in every
-    session, and stateful users.
+    session, and users with memory.
 
     Attributes:
         n_positions: K, the length of a list.

@@ -41,8 +41,8 @@ total reward of a user.
 
 
 class CascadeMDP(UserModel):
-    """Stateful users, who read a list from the top, click at most once, and return in a state that
-    depends on the click.
+    """Users with memory, who read a list from the top, click at most once, and return in a state
+    that depends on the click.
 
     By default, each session is the user's last session with probability 1/H. The user then leaves
     for good, the environment reports ``terminated``, and another user follows. With ``n_sessions``,
@@ -149,7 +149,7 @@ class CascadeMDP(UserModel):
 
     @classmethod
     def about(cls) -> str:
-        return f"stateful users ({cls.title}): their clicks change their next state"
+        return f"users with memory ({cls.title}): their clicks change their next state"
 
     @property
     def n_items(self) -> int:

@@ -1,4 +1,4 @@
-"""The task of stateful users: kernels that simulate a session, and draw the next state or a new
+"""The task of users with memory: kernels that simulate a session, and draw the next state or a new
 user.
 
 The letters are the same as in `clickgym.envs.users.memory`.
@@ -33,7 +33,7 @@ class MemoryConstants(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of stateful users: the current user of each stream."""
+    """The state of users with memory: the current user of each stream."""
 
     optimum: Annotated[Floats, "B"]  # V* of the user's state
     user: Annotated[Ints, "B 3"]  # s; 1 in the user's first session; sessions left, or -1
@@ -103,7 +103,7 @@ def advance(constants, state, b, rng):
 
 
 class MemoryTask(Task):
-    """Task of stateful users, in which all positions count.
+    """Task of users with memory, in which all positions count.
 
     Args:
         model: the `CascadeMDP`.

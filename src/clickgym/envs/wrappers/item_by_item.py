@@ -129,8 +129,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     resets ``env`` only if you pass a seed or options, or if the episode of ``env`` has ended (for
     example by a time limit).
 
-    Stateful users are the exception, because a list changes how its user clicks later. With
-    stateful users, an episode is an episode of ``env``: the step that places the last item of a
+    Users with memory are the exception, because a list changes how its user clicks later. For
+    these users, an episode is an episode of ``env``: the step that places the last item of a
     list also starts the next list, and `reset` always resets ``env``.
 
     Args:
@@ -178,7 +178,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start a new list. Also reset ``env`` if a seed or options are given, if the episode of
-        ``env`` has ended, or if users are stateful.
+        ``env`` has ended, or if users have a memory.
 
         Returns:
             The observation; and the info from the reset of ``env``, or an empty dict if ``env`` was
@@ -199,8 +199,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
         Returns:
             The observation; the reward, which is 0 before the last item; ``terminated``, True if
-            the list is complete (with stateful users, if the user has left); ``truncated``, True if
-            ``env`` truncated its episode; and the info, which is empty before the last item.
+            the list is complete (for users with memory, if the user has left); ``truncated``, True
+            if ``env`` truncated its episode; and the info, which is empty before the last item.
         """
         if self._observation is None:
             raise gym.error.ResetNeeded("call reset() before step(), to start a list")

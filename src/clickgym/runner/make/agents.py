@@ -33,7 +33,7 @@ BY_NAME: dict[str, Callable[..., BaseAgent]] = {**AGENTS, "FrozenPolicy": Frozen
 
 OBSERVED = {
     "n_features": ("features", "contextual environments (such as ContextualPBMRank-v0)"),
-    "n_states": ("the user's state", "stateful users (those of CascadeMDPRank-v0)"),
+    "n_states": ("the user's state", "users with memory (those of CascadeMDPRank-v0)"),
 }
 """Sizes that some agents need. Texts for messages say what a size counts and what has it."""
 NAMING_HINT = (
