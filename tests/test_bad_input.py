@@ -90,7 +90,7 @@ AGENT clumsy:NoAgent              is neither a subclass of clickgym.agents.Agent
 AGENT lacks:MyAgent               'lacks' cannot be imported: ModuleNotFoundError
 AGENT ends:MyAgent                'ends' cannot be imported: its import parses the command line
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
-run CascadeMDPRank-v0 -a Random -i habits --horizon 9   clickbait, habit, independent, journey)
+run CascadeMDPRank-v0 -a Random -i habits --horizon 9   did you mean 'habit'? (available: clickbait,
 run tests.helpers.news:FrontPage-v0 -a Random -i habit --horizon 9   it has no instances
 INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         n_item: unknown argument; did you mean 'n_items'?

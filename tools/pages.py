@@ -127,15 +127,13 @@ def all_lists(n_items: int, n_positions: int) -> NDArray[np.int64]:
     return np.array([*itertools.permutations(range(n_items), n_positions)])
 
 
-WRITTEN_BY_HAND = ("MixtureRank-v0", "CascadeMDPRank-v0")
-"""The ids whose sections in docs/environments.md are written by hand."""
-
-
 def model_sections() -> str:
-    """Return the sections in docs/environments.md, one for each click model."""
+    """Return the sections in docs/environments.md, one for each click model with a short name. The
+    sections on other users are written by hand.
+    """
     parts = []
     for env_id, users in stationary_ids().items():
-        if env_id not in WRITTEN_BY_HAND:
+        if users.short:
             text = inspect.cleandoc(users.__doc__ or "")
             args = textwrap.dedent(dict(SECTION.findall(text + "\n"))["Args"]).strip()
             about = text.split("\n\n")[1]

@@ -58,8 +58,7 @@ def test_hyperparameters(name, key, value):
     if name in registries.NETWORK_AGENTS:
         pytest.importorskip("torch")
     assert value is not None, (
-        f"no test tries {key} of {name}: add values to `edges` of the class of its reference, or, "
-        "if tests/reference_agents/registry.py only names a function, to EDGES in that file"
+        f"no test tries {key} of {name}: add values to `edges` of the class of its reference"
     )
     assert any(
         lists_of(make(name, USERS, seed=seed, **{key: value}), seed=seed)
