@@ -27,12 +27,10 @@ def small(words):
 
 
 @pytest.fixture
-def at_work(tmp_path, monkeypatch):
+def at_work(write, tmp_path, monkeypatch):
     """The folder of a reader who has saved the agents."""
-    (tmp_path / "my_module.py").write_text(AGENT, encoding="utf-8")
-    (tmp_path / "half_seen.py").write_text(IDEA_AGENT, encoding="utf-8")
+    write(my_module=AGENT, half_seen=IDEA_AGENT)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
     return tmp_path
 
 

@@ -62,10 +62,9 @@ def test_a_specification_can_be_written_and_read(env_id):
     assert type(gym.make_vec(env_id, num_envs=2).unwrapped) is envs.ClickVectorEnv
 
 
-def test_registration_by_name(tmp_path, monkeypatch):
+def test_registration_by_name(write):
     """The class is imported only when the environment is made."""
-    (tmp_path / "shymodule.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
+    write(shymodule=OWN)
     clickgym.register_click_model("ShyRank-v0", "shymodule:Shy")
     assert "shymodule" not in sys.modules
     assert gym.spec("ShyRank-v0").max_episode_steps == 1000

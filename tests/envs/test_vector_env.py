@@ -18,6 +18,8 @@ pytestmark = pytest.mark.uncompiled
 B, L, K = 3, 5, 3
 OF_IDS = [(env_id, "clicks", None) for env_id in SAME_ITEMS]
 OF_IDS += [("DCMRank-v0", "any_click", 2), ("NonStationaryUBMRank-v0", "any_click", None)]
+NOT_DRAWN = {"expected_reward", "regret", "optimal_reward", "optimal_ranking"}
+"""The infos of a step that follow from the list alone."""
 
 
 def make(env_id, num_envs=B, **options):
@@ -50,34 +52,23 @@ def test_structure_is_that_of_sync_vectors(env_id, reset_mode):
     assert isinstance(sync, SyncVectorEnv)
     assert native.metadata["autoreset_mode"] is sync.metadata["autoreset_mode"] is reset_mode
     assert native.autoreset_mode is sync.autoreset_mode is reset_mode
-    for space in (
-        "single_action_space",
-        "single_observation_space",
-        "action_space",
-        "observation_space",
-    ):
-        assert getattr(native, space) == getattr(sync, space)
+    for space in ("action_space", "observation_space"):
+        for name in (space, f"single_{space}"):
+            assert getattr(native, name) == getattr(sync, name)
     (mine, my_infos), (its, its_infos) = native.reset(seed=0), sync.reset(seed=0)
     assert mine in native.observation_space
-    assert (mine.shape, mine.dtype) == (its.shape, its.dtype)
+    assert structure(mine) == structure(its)
     assert structure(my_infos) == structure(its_infos)
     for step in range(8):
         actions = native.action_space.sample()
         assert actions in native.action_space
         mine, its = native.step(actions), sync.step(actions)
         assert mine[0] in native.observation_space
-        assert [(part.shape, part.dtype) for part in mine[:4]] == [
-            (part.shape, part.dtype) for part in its[:4]
-        ]
+        assert [*map(structure, mine[:4])] == [*map(structure, its[:4])]
         for part in (2, 3):
             np.testing.assert_array_equal(mine[part], its[part], err_msg=f"step {step}")
         assert structure(mine[4]) == structure(its[4]), f"step {step}"
-        for name in mine[4].keys() & {
-            "expected_reward",
-            "regret",
-            "optimal_reward",
-            "optimal_ranking",
-        }:
+        for name in mine[4].keys() & NOT_DRAWN:
             np.testing.assert_array_equal(mine[4][name], its[4][name])
 
 

@@ -88,18 +88,22 @@ class InPython(Agent):
 
 
 class Recorder(gym.Wrapper):
-    """Wrapper that records the list and the clicks of every step."""
+    """Wrapper that records the list and the clicks of every step, and whether the step ended a
+    user's stay or an episode.
+    """
 
     def __init__(self, env: gym.Env) -> None:
         super().__init__(env)
         self.lists: list[list[int]] = []
         self.clicks: list[list[int]] = []
+        self.ends: list[bool] = []
 
     def step(self, action: Any) -> Any:
         result = self.env.step(action)
         seen = result[0]["clicks"] if isinstance(result[0], dict) else result[0]
         self.lists.append(np.asarray(action).tolist())
         self.clicks.append(seen.tolist())
+        self.ends.append(result[2] or result[3])
         return result
 
 

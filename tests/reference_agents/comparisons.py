@@ -97,10 +97,8 @@ class BatchRankReference(Remembering):
         upper, lower = {}, {}
         for d in items:
             estimate = self.clicked[b, stage, d] / n
-            upper[d], lower[d] = (
-                upper_bound(estimate, self.delta / n),
-                lower_bound(estimate, self.delta / n),
-            )
+            upper[d] = upper_bound(estimate, self.delta / n)
+            lower[d] = lower_bound(estimate, self.delta / n)
         d_ = sorted(items, key=lambda d: -lower[d])
         s = 0
         for k in range(1, length):

@@ -191,9 +191,8 @@ class DiscountedReference(WithIndices):
         log_time = math.log(
             math.fsum(gamma**s for s in range(t)) if t < 100 else (1 - gamma**t) / (1 - gamma)
         )
-        return self.clicks[item] / self.seen[item] + 2 * math.sqrt(
-            self.epsilon * log_time
-        ) / math.sqrt(self.seen[item])
+        width = 2 * math.sqrt(self.epsilon * log_time) / math.sqrt(self.seen[item])
+        return self.clicks[item] / self.seen[item] + width
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         gamma = self.discount()
@@ -239,9 +238,8 @@ class WindowReference(WithIndices):
 
     def index(self, item: int) -> float:
         log_time = math.log(min(self.t, self.length()))
-        return self.clicks[item] / self.seen[item] + math.sqrt(
-            self.epsilon * log_time / self.seen[item]
-        )
+        width = math.sqrt(self.epsilon * log_time / self.seen[item])
+        return self.clicks[item] / self.seen[item] + width
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         self.samples += [(self.t, ranking[k], clicks[k]) for k in self.examined(clicks)]
@@ -304,9 +302,8 @@ class PBMUCBReference(PositionReference):
     def index(self, item: int) -> float:
         n, weighted = sum(self.shown[item]), self.weight(item)
         delta = (1 + self.epsilon) * math.log(self.t)
-        return self.clicks[item] / weighted + math.sqrt(n / weighted) * math.sqrt(
-            delta / (2 * weighted)
-        )
+        width = math.sqrt(n / weighted) * math.sqrt(delta / (2 * weighted))
+        return self.clicks[item] / weighted + width
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "displays": self.seen, "weight": self.weights()}

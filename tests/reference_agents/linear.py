@@ -67,11 +67,7 @@ class RidgeReference(Reference):
         return is_in_order(ranking, index, slack)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        samples = (
-            range(self.n_positions)
-            if self.feedback == "all"
-            else examined_positions(clicks, self.feedback)
-        )
+        samples = examined_positions(clicks, self.feedback)
         last = 0
         for k in samples:
             x, weight = self.features[ranking[k]], self.weights[k, last]

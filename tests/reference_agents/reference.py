@@ -26,9 +26,11 @@ def is_in_order(items: Iterable[int], scores: Any, slack: float) -> bool:
 
 
 def examined_positions(clicks: Sequence[int], feedback: str) -> range:
-    """Return the positions down to the first or last click, or all positions without a click."""
+    """Return the positions down to the first or last click, or all positions without a click or if
+    the feedback is ``"all"``.
+    """
     clicked = [k for k, click in enumerate(clicks) if click]
-    if not clicked:
+    if not clicked or feedback == "all":
         return range(len(clicks))
     return range((clicked[0] if feedback == "first_click" else clicked[-1]) + 1)
 
@@ -86,11 +88,9 @@ class Reference:
             # this one
             same = have == want
             if have.dtype.kind not in "iub" and not same.all():
+                slack = CLOSE * np.minimum(np.abs(have), np.abs(want)) + 1e-300
                 with np.errstate(invalid="ignore"):  # differences of infinities are nan
-                    same |= (
-                        np.abs(have - want)
-                        <= CLOSE * np.minimum(np.abs(have), np.abs(want)) + 1e-300
-                    )
+                    same |= np.abs(have - want) <= slack
             if not same.all():
                 return False
         return True

@@ -280,35 +280,20 @@ class Listener(Rotate):
         self.told.append("leave")
 
 
-class Ends(gym.Wrapper):
-    """A wrapper that records the clicks of each session, and whether the session ended a user's
-    stay or an episode.
-    """
-
-    def __init__(self, env):
-        super().__init__(env)
-        self.sessions: list[tuple[int, bool]] = []
-
-    def step(self, action):
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self.sessions.append((int(np.sum(observation["clicks"])), terminated or truncated))
-        return observation, reward, terminated, truncated, info
-
-
 @pytest.mark.parametrize("limit", [None, 3])
 def test_an_agent_is_told_when_its_user_leaves(limit):
     """`leave` is called before the first session, and after the last session of each user or
     episode. The clicks of this last session are not part of the next user's first observation.
     """
     env = gym.make("CascadeMDPRank-v0", instance=LEAVING).unwrapped
-    ends = Ends(env if limit is None else TimeLimit(env, limit))
+    recorder = engines.Recorder(env if limit is None else TimeLimit(env, limit))
     agent = Listener(env.model.n_items, env.model.n_positions)
-    clickgym.run(agent, ends, 100, seed=1)
+    clickgym.run(agent, recorder, 100, seed=1)
     expected: list[object] = ["leave"]
     shown = 0
-    for clicks, is_over in ends.sessions:
+    for clicks, is_over in zip(recorder.clicks, recorder.ends, strict=True):
         expected += [shown, "session", *(["leave"] if is_over else [])]
-        shown = 0 if is_over else clicks
+        shown = 0 if is_over else sum(clicks)
     assert agent.told == expected
     assert 5 < agent.told.count("leave") < 60
 

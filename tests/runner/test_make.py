@@ -40,11 +40,10 @@ class Outer:
 
 
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
+def mine(write, tmp_path, monkeypatch):
     """Work in a folder with the user's module, and return this module."""
-    (tmp_path / "label_mine.py").write_text(MINE)
+    write(label_mine=MINE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
     return importlib.import_module("label_mine")
 
 

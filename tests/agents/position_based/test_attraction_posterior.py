@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlog1py, xlogy
 from scipy.stats import kstest
 
 from clickgym.agents import PBMTS
@@ -37,11 +38,8 @@ def log_posterior(
 ) -> NDArray:
     """The log of θ^S Π (1 - κ_l θ)^(N_l - S_l), up to a constant."""
     result = np.zeros_like(theta)
-    with np.errstate(divide="ignore"):
-        for s, n, w in zip(clicks, displays, kappa, strict=True):
-            result += (s * np.log(theta) if s else 0.0) + (
-                (n - s) * np.log1p(-w * theta) if n > s else 0.0
-            )
+    for s, n, w in zip(clicks, displays, kappa, strict=True):
+        result += xlogy(s, theta) + xlog1py(n - s, -w * theta)
     return result
 
 

@@ -174,13 +174,8 @@ def test_shuffled_items_are_the_same_items():
 def test_saved_instance(tmp_path):
     toy().save(tmp_path / "toy.json")
     back = load_instance(str(tmp_path / "toy.json"))
-    assert (back.name, back.n_positions, back.description, back.estimation) == (
-        "toy",
-        2,
-        "a toy",
-        {"sessions": 7},
-    )
-    assert back.initial_ranking.tolist() == [2, 0, 1]
+    assert (back.name, back.description, back.estimation) == ("toy", "a toy", {"sessions": 7})
+    assert (back.n_positions, back.initial_ranking.tolist()) == (2, [2, 0, 1])
     assert back.models["PBM"] == toy().models["PBM"]
     assert back.model(PositionBasedModel, 3).n_positions == 3
     env = gym.make("PBMRank-v0", instance=str(tmp_path / "toy.json"))

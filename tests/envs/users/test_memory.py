@@ -30,15 +30,8 @@ def worth_of(constants, state, ranking, later):
     """The value of a list, computed by following the scan click by click."""
     value, reached = 0.0, 1.0
     for item in ranking:
-        q = constants.attraction[state, item]
-        value += (
-            reached
-            * q
-            * (
-                constants.click_rewards[state, item]
-                + constants.discount * constants.transition[state, item] @ later
-            )
-        )
+        q, after = constants.attraction[state, item], constants.transition[state, item] @ later
+        value += reached * q * (constants.click_rewards[state, item] + constants.discount * after)
         reached *= 1 - q
     return value + reached * constants.discount * constants.transition[state, -1] @ later
 
@@ -67,12 +60,8 @@ def test_optimum_over_a_fixed_number_of_sessions(seed):
     users = some_users(seed, 3, 4, 2, n_sessions=5)
     later = np.zeros(3)
     for left in range(5):
-        later = np.array(
-            [
-                max(worth_of(users, s, ranking, later) for ranking in all_lists(users))
-                for s in range(3)
-            ]
-        )
+        values = [[worth_of(users, s, each, later) for each in all_lists(users)] for s in range(3)]
+        later = np.max(values, axis=1)
         np.testing.assert_allclose(users.value[left], later, rtol=1e-9)
 
 

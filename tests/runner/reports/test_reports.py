@@ -283,14 +283,13 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
 
 @pytest.mark.usefixtures("returned", "undrawn")
 @pytest.mark.uncompiled
-def test_papers_to_cite(folder, tmp_path, monkeypatch, printed, capsys):
+def test_papers_to_cite(folder, write, tmp_path, printed, capsys):
     """Lists the papers of all agents and environments, each once. A subclass has the papers of its
     base class. A warning names the user's agents without papers.
     """
     text = "from clickgym.agents import TopRank\nclass Mine(TopRank): ...\n"
     text += "class New(Mine): bibtex_keys = ()\n"
-    (tmp_path / "module_with_mine.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
+    write(module_with_mine=text)
     agents = ["module_with_mine:Mine", "LinearTS", "new=module_with_mine:New", "Random"]
     clickgym.sweep(["ContextualPBMRank-v0"], agents, 20, 1, n_jobs=1, out=tmp_path / "out")
     users = ["pbmbandits", "predictingclicks"]

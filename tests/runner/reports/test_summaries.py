@@ -227,6 +227,8 @@ def test_unknown_regret_is_ranked_by_reward():
     table = clickgym.Results.of_rows(polars.concat(frames)).table()
     assert table.select("agent", "regret", "reward").rows() == [("b", None, 1.1), ("a", None, 0.1)]
     assert table["reward_ci95"].to_list() == pytest.approx([0.1 * half_width(3)] * 2)
+    total = regret_of_row(table.row(0, named=True), 1000)  # of all sessions
+    assert total == pytest.approx((1100.0, 100 * half_width(3)))
 
 
 def test_regret_that_is_unknown_of_one_agent_is_shown_of_none():
@@ -279,8 +281,3 @@ def test_windows_of_agents_with_other_checkpoints_are_their_own():
     together = by_window(polars.concat(frames))
     assert together.filter(agent="b")["step"].to_list() == [33, 100]
     assert together.filter(agent="a").height == 50
-
-
-def test_the_interval_of_the_total_reward_is_of_all_sessions():
-    row = {"regret": None, "reward": 0.5, "reward_ci95": 0.02}
-    assert regret_of_row(row, 1000) == (500.0, 20.0)
