@@ -91,16 +91,13 @@ class Fixed(CompiledAgent):
         self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None
     ) -> None:
         n_positions = check_positions(n_positions, check_count("n_items", n_items))
-        items = (
-            ranking
-            if isinstance(ranking, list | tuple)
-            else np.atleast_1d(as_array("ranking", ranking))
-        )
+        if not isinstance(ranking, list | tuple):
+            ranking = np.atleast_1d(as_array("ranking", ranking))
         super().__init__(
             n_items,
             n_positions,
             seed,
-            ranking=check_ranking(items[:n_positions], n_items, n_positions),
+            ranking=check_ranking(ranking[:n_positions], n_items, n_positions),
         )
 
     def best(self) -> NDArray[np.int64]:

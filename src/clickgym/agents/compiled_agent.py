@@ -210,12 +210,9 @@ class CompiledAgent(Agent):
         observed = self.observed_arrays(observation)
         has_list = self.ranking[0] >= 0
         if not (has_list and _are_equal(ranking, self.ranking)):
-            no_list = "no list is waiting for clicks; call rank before each update"
-            expected = (
-                f"the last list from rank is {short_repr(self.ranking)}; pass that list"
-                if has_list
-                else no_list
-            )
+            expected = "no list is waiting for clicks; call rank before each update"
+            if has_list:
+                expected = f"the last list from rank is {short_repr(self.ranking)}; pass that list"
             raise ValueError(f"ranking is {short_repr(ranking)}, but {expected}")
         self._repeated(self.update_kernel, self.state, self.ranking, self._clicks, *observed)
         self.ranking[0], self.has_played = -1, True

@@ -76,11 +76,9 @@ class Environment(NamedTuple):
     def about(self) -> str:
         """A one-line description of the users, for tables."""
         model = self.click_model
-        return (
-            f"{model.title} ({model.name()}), {self.model_class.title}"
-            if self.form
-            else model.about()
-        )
+        if not self.form:
+            return model.about()
+        return f"{model.title} ({model.name()}), {self.model_class.title}"
 
 
 ENVIRONMENTS: dict[str, Environment] = {}

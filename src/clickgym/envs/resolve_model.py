@@ -169,11 +169,9 @@ def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) ->
     parameters is appended to the name, to distinguish different users with the same name.
     """
     model = model if n_positions is None else model.with_positions(n_positions)
-    return (
-        ResolvedModel(model)
-        if name is None
-        else ResolvedModel(model, f"{name} {digest(model.to_dict())}")
-    )
+    if name is None:
+        return ResolvedModel(model)
+    return ResolvedModel(model, f"{name} {digest(model.to_dict())}")
 
 
 def digest(description: Any) -> str:

@@ -126,11 +126,9 @@ def rank_optimistic(state, rng, ranking, features):
 
 @kernel
 def update_ridge(state, ranking, clicks, features):
-    n_samples = (
-        len(ranking)
-        if state.feedback == ALL_POSITIONS
-        else examined_positions(clicks, state.feedback)
-    )
+    n_samples = len(ranking)
+    if state.feedback != ALL_POSITIONS:
+        n_samples = examined_positions(clicks, state.feedback)
     last, safe = 0, True  # k' of the last click, counted from 1; 0 before the first click
     for k in range(n_samples):
         sample = features[ranking[k]]

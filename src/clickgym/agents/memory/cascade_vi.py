@@ -281,10 +281,8 @@ class CascadeVI(StateAgent):
         )
 
     def first_values(self) -> dict[str, Any]:
-        rewards, sessions = (
-            self.hyperparameters["click_rewards"],
-            self.hyperparameters["mean_sessions"],
-        )
+        rewards = self.hyperparameters["click_rewards"]
+        sessions = self.hyperparameters["mean_sessions"]
         return {
             "discount": 1.0 - 1.0 / sessions,
             "least_change": TOLERANCE * max(float(rewards.max()), 1e-300) * sessions,

@@ -148,10 +148,7 @@ def merge_parts(state, rng, level, n_positions):
         if end >= n_positions:
             place = find_challenger(state, rng, order, start, n_parts, b, level)
             if place >= 0:
-                state.shown_order[end], state.shown_order[place] = (
-                    state.shown_order[place],
-                    state.shown_order[end],
-                )
+                state.shown_order[end], state.shown_order[place] = order[place], order[end]
                 end += 1
             b += 1
         elif b + 1 < n_parts and may_be_merged(state, order, start, b, level):

@@ -121,10 +121,8 @@ class ClickModel(UserModel, abstract=True):
         static_kernels(cls, KERNELS)
         if "short" not in vars(cls):
             return
-        name, namesake = (
-            f"{cls.__module__}.{cls.__qualname__}",
-            UserModel.classes.get(cls.short, cls),
-        )
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        namesake = UserModel.classes.get(cls.short, cls)
         # Running a notebook cell again defines its class again; the new class replaces the old one.
         if f"{namesake.__module__}.{namesake.__qualname__}" != name:
             raise ValueError(
@@ -483,14 +481,12 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
     click_models = [
         click_model_of(f"models[{number}]", model) for number, model in enumerate(entries)
     ]
+    first = click_models[0]
     for number, model in enumerate(click_models):
-        if (model.n_items, model.n_positions) != (
-            click_models[0].n_items,
-            click_models[0].n_positions,
-        ):
+        if (model.n_items, model.n_positions) != (first.n_items, first.n_positions):
             raise ValueError(
                 f"models[{number}] is {model}; expected the same n_items and n_positions as in "
-                f"models[0], {click_models[0]}"
+                f"models[0], {first}"
             )
     return click_models
 

@@ -325,10 +325,8 @@ class Progress:
     def _show(self) -> None:
         """Update the bar or, when it is time, print a line."""
         n_played, n_sessions = int(self._bar.tasks[0].completed), self._n_runs * self._horizon
-        runs, left = (
-            f"{self._n_finished:,} of {self._n_runs:,} runs",
-            self._time_left(n_sessions - n_played),
-        )
+        runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
+        left = self._time_left(n_sessions - n_played)
         self._bar.update(self._task, description=runs, left=left)
         with self._lock:
             is_due = time.monotonic() >= self._next_line_at
