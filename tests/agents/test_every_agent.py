@@ -62,8 +62,8 @@ def test_registries():
     )
     for agent in AGENTS.values():
         named = tuple(re.findall(r"\b[A-Z]{2,}\b", agent.click_models))
-        assert named == agent.made_for_models
-        assert {*named} <= {*CLICK_MODELS}
+        assert named == agent.made_for_models, f"click_models of {agent.__name__} names {named}"
+        assert {*named} <= {*CLICK_MODELS}, agent.__name__
 
 
 @by_name

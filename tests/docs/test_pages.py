@@ -42,7 +42,7 @@ def test_every_source_is_in_the_bibliography(name):
     source = re.search(r"\n    Source:((?:.+\n)*)", f"{thing.__doc__}\n")
     titles = re.findall(r"\*(.+?)\*", " ".join(source[1].split())) if source else []
     entries = {plain(title_of(entry)) for entry in papers(thing)}
-    assert {plain(title) for title in titles} <= entries
+    assert {plain(title) for title in titles} <= entries, "complete references.bib and bibtex_keys"
 
 
 def title_of(entry):
@@ -98,7 +98,8 @@ def test_every_stored_column_is_documented():
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_site_has_the_pseudo_code_of_each_agent(name):
-    assert ("```text\n" in agent_page(name)) == ("Algorithm:" in (AGENTS[name].__doc__ or ""))
+    is_of_library = issubclass(AGENTS[name], Learner)  # documented by stable-baselines3
+    assert ("```text\n" in agent_page(name)) != is_of_library, f"{name} has no section Algorithm"
 
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

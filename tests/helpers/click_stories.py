@@ -250,4 +250,5 @@ def assert_sampled_from(law, samples, false_alarm=FALSE_ALARM):
     observed, expected = np.array(cells).T
     assert len(expected) > 1, "nothing to test"
     statistic = np.sum((observed - expected) ** 2 / expected)
-    assert statistic <= chi2.isf(false_alarm, df=len(expected) - 1)
+    p = chi2.sf(statistic, df=len(expected) - 1)
+    assert p >= false_alarm, f"p = {p:.2g}: the draws do not follow the law"

@@ -1,11 +1,10 @@
 """The tasks of the scorecard: a single table, generated from public seeds.
 
-An *ability* is a kind of
-task: a way in which users or problems differ, according to a paper. Each ability has its own family
-of instances, and uses the click models for which this family is defined. An ability has at most 18
-tasks (27 with features), so that no ability outweighs the others. Instances with real queries use
-the 16 shipped queries in turn. A task's seed determines its instance and the order of its item ids,
-so that an id carries no information about the item.
+An *ability* is a kind of task: a way in which users or problems differ, according to a paper. Each
+ability has its own family of instances, and uses the click models for which this family is defined.
+An ability has at most 18 tasks (27 with features), so that no ability outweighs the others.
+Instances with real queries use the 16 shipped queries in turn. A task's seed determines its
+instance and the order of its item ids, so that an id carries no information about the item.
 
 We left out no task because we disliked its results. However, a task in which agents hardly differ
 measures nothing. A task is therefore not scored if its best published agent loses more than a third

@@ -18,7 +18,7 @@ from ..core.compiling import KernelError
 from ..core.errors import SessionError, cause
 from ..core.kernels import Repeated
 from .resolve_model import ResolvedModel, digest
-from .simulation.session import begin_streams
+from .simulation.session import make_begin_kernel
 from .simulation.task import draw_nothing
 from .spaces import RankedList
 
@@ -139,7 +139,7 @@ class BaseClickEnv:
         if begin is not draw_nothing:
             self._new_user_streams[:] = streams
             self._repeated(
-                begin_streams(begin),
+                make_begin_kernel(begin),
                 self.task.constants,
                 self.state,
                 self._np_random,

@@ -14,7 +14,7 @@ from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, page_of, picture_of
 from .resolve_model import resolve_model
-from .simulation.session import empty_buffers, single_step
+from .simulation.session import empty_buffers, make_step_kernel
 from .simulation.user_model import UserModel
 from .spaces import RankedList, check_items, without_repeats
 
@@ -172,7 +172,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             ranking = check_items(action, *self._sizes)
         self.shown.ranking[:] = ranking
         is_list, reward, expectation, optimum, satisfied, has_left = self._play(
-            single_step, self.shown
+            make_step_kernel, self.shown
         )
         if not is_list:  # the kernel rejected the list, and has drawn nothing
             distinct = without_repeats(check_items(ranking, *self._sizes), self._sizes[0])

@@ -17,7 +17,7 @@ from ..core.checks import as_array, as_integers, check_choice, check_count
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .resolve_model import resolve_model
-from .simulation.session import Batch, batch_step, empty_buffers
+from .simulation.session import Batch, empty_buffers, make_batch_step_kernel
 from .simulation.user_model import UserModel
 from .spaces import RankedList, without_repeats
 
@@ -218,7 +218,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         batch = self._batch
         batch.rankings[:] = rankings
         sessions = self.num_envs - int(np.count_nonzero(batch.begins))  # others only get a new user
-        if not self._play(batch_step, batch):  # the kernel rejected a list, and has drawn nothing
+        is_valid = self._play(make_batch_step_kernel, batch)
+        if not is_valid:  # the kernel has drawn nothing
             return self._simulate(self._shown_for(rankings))
         self._count(1, sessions)
         infos = {  # new arrays at every step, because the caller may keep them

@@ -72,7 +72,9 @@ def is_ranked_list(ranking, last_list_of, number):
 
 
 @cache
-def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float, float, int]]:
+def make_session_kernel(
+    session: Callable[..., Any],
+) -> Callable[..., tuple[bool, float, float, int]]:
     """Return a kernel that checks a list, draws the uniform numbers, and simulates a session on the
     first stream.
 
@@ -98,7 +100,7 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
 
 
 @cache
-def single_step(
+def make_step_kernel(
     session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
 ) -> Callable[..., tuple[bool, float, float, float, int, bool]]:
     """Return the kernel of `ClickEnv.step`, which simulates a session with the list in
@@ -108,7 +110,7 @@ def single_step(
     expected and the optimal reward, the position at which the user left satisfied (or -1), and
     whether the user has left for good.
     """
-    play_one = play_session(session)
+    play_one = make_session_kernel(session)
 
     @kernel
     def single_step(constants, state, rng, shown):
@@ -123,7 +125,7 @@ def single_step(
 
 
 @cache
-def batch_step(
+def make_batch_step_kernel(
     session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
 ) -> Callable[..., bool]:
     """Return the kernel of `ClickVectorEnv.step`, which simulates a session on each stream and then
@@ -163,7 +165,7 @@ def batch_step(
 
 
 @cache
-def begin_streams(begin: Callable[..., Any]) -> Callable[..., None]:
+def make_begin_kernel(begin: Callable[..., Any]) -> Callable[..., None]:
     """Return a kernel that draws a new user's first session on each stream selected by the mask
     ``streams``, ``(B,)``.
     """

@@ -13,7 +13,7 @@ from ...core.compiling import KernelError
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import clock, entry, kernel
 from ...envs.base_env import name_of
-from ...envs.simulation.session import SessionBuffers, play_session
+from ...envs.simulation.session import SessionBuffers, make_session_kernel
 from ...measure.meter import CLICKS, REGRET, REWARD
 from ..run_errors import agent_error, check_list
 from .run_inputs import CHUNK, Run
@@ -56,7 +56,7 @@ def session_loop(
     - the reward of the last session;
     - the position at which the user of the last session left satisfied, or -1.
     """
-    play_one = play_session(session)
+    play_one = make_session_kernel(session)
 
     @kernel
     def sessions(data, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
