@@ -30,7 +30,7 @@ from clickgym.bench.board import (
     scored_tasks,
 )
 from clickgym.bench.result_files import read_results
-from clickgym.bench.score import Summary
+from clickgym.bench.score import Summary, summarize
 from clickgym.bench.tasks import ABILITIES, ScoredTask, tasks_of
 from clickgym.core.files import write_whole
 from clickgym.core.text import markdown_table
@@ -183,8 +183,8 @@ LINKS = {"MixTS": "[MixTS](#mixts-our-own-agent)"}
 
 
 def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) -> str:
-    """Return a board, and a sentence that names the agents that the runs cannot tell apart from the
-    best published agent.
+    """Return a board, and sentences that name the agents that the runs cannot tell apart from the
+    best published agent and, on a board of a single kind of task, those that cannot play all tasks.
 
     Args:
         tasks: the tasks that the board covers.
@@ -193,8 +193,10 @@ def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) 
     # published, and not tuned
     best = next(line for line, _ in ranked if line.agent in AGENTS and line.agent not in OURS)
     has_abilities = len({task.ability for task in tasks}) > 1
-    rows, undecided = [], []
+    rows, undecided, incomplete = [], [], []
     for line, summary in ranked:
+        played = [task for task in tasks if task.name in line.scores]
+        is_incomplete = len(played) < len(tasks) and not has_abilities
         cells = [LINKS.get(line.agent, line.agent), f"{summary.value:z.2f}"]
         if line is best:
             cells += 3 * ["–"]
@@ -202,10 +204,20 @@ def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) 
             it = difference(line.scores, best.scores, tasks)
             interval = f"{it.low:+z.2f} to {it.high:+z.2f}"
             cells += [f"{it.value:+z.2f}", interval, f"{it.improvement:.2f}"]
-            undecided += [line.agent] * it.is_undecided
+            undecided += [line.agent] * (it.is_undecided and not is_incomplete)
+        if is_incomplete:
+            it = difference(line.scores, best.scores, played)
+            incomplete.append(
+                f" {line.agent} cannot play {len(tasks) - len(played)} of these tasks; in the "
+                f"others, its difference is {it.value:+z.2f}, with the interval {it.low:+z.2f} to "
+                f"{it.high:+z.2f}."
+            )
         if has_abilities:
-            abilities = line.abilities(tasks)
-            cells.append(min(abilities, key=lambda name: abilities[name].value))
+            values = {}
+            for ability in sorted({task.ability for task in tasks}, key=list(ABILITIES).index):
+                of_ability = [task for task in tasks if task.ability == ability]
+                values[ability] = summarize(line.scores, of_ability, intervals=False).value
+            cells.append(min(values, key=values.__getitem__))
         rows.append(cells)
     header = ["agent", "score", "difference", "95 % interval", "P(better)"]
     names = ", ".join(undecided[:-1]) + " and " * (len(undecided) > 1) + "".join(undecided[-1:])
@@ -214,7 +226,8 @@ def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) 
         if undecided
         else f"Five runs of each task tell {best.agent} apart from all other agents."
     )
-    return f"{_table([*header, *['worst at'] * has_abilities], *rows)}\n\n{sentence}"
+    table = _table([*header, *["worst at"] * has_abilities], *rows)
+    return f"{table}\n\n{sentence}{''.join(incomplete)}"
 
 
 def _runs() -> str:
