@@ -85,10 +85,24 @@ def test_rewards_that_a_wrapper_changed_are_unknown(streams):
     assert "– means not measured" in str(results)
 
 
-def test_changed_rewards_without_regret_are_refused():
-    envs = RecordVectorRegret(SyncVectorEnv([lambda: NormalizeReward(News("whole"))] * 2))
+class Silent(Tenfold):
+    """Such a wrapper that also drops info."""
+
+    def step(self, action):
+        return *super().step(action)[:4], {}
+
+
+@pytest.mark.parametrize(
+    ("stream", "who"),
+    [
+        (lambda: NormalizeReward(News("whole")), "NormalizeReward"),
+        (lambda: Silent(gym.make("CMRank-v0", attraction=[1.0] * 3, n_positions=3)), "a wrapper"),
+    ],
+)
+def test_changed_rewards_without_regret_are_refused(stream, who):
+    envs = RecordVectorRegret(SyncVectorEnv([stream] * 2))
     envs.reset(seed=0)
-    with pytest.raises(SessionError, match="NormalizeReward changes the rewards, and info has no"):
+    with pytest.raises(SessionError, match=f"session 1, .* {who} changes the rewards, and info ha"):
         envs.step([[0, 1, 2]] * 2)
 
 

@@ -266,8 +266,7 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         ValueError: the observations of the streams are not clicks, or there are several streams,
             and their users change at fixed sessions.
         SessionError: ``step`` returned clicks other than 0 or 1, or a reward or regret that is not
-            finite; or one of Gymnasium's wrappers inside changes the rewards, and the infos have no
-            regret.
+            finite; or a wrapper inside changes the rewards, and the infos have no regret.
 
     Warns:
         UserWarning: users have a memory, and ``max_episode_steps`` ends episodes before they leave;
@@ -339,16 +338,19 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         """Measure the session on stream ``b``, given what ``step`` returned."""
         try:
             clicks, reward, regret, _ = measure_stream(self._readers, outcome, b)
-            if self._changes and math.isnan(regret):
+            if self._changes:
+                reward = math.nan
+            if math.isnan(reward) and math.isnan(regret):
+                who = self._changes[0] if self._changes else "a wrapper"
                 raise Fault(
-                    f"{self._changes[0]} changes the rewards, and info has no regret, so nothing "
+                    f"{who} changes the rewards, and info has no regret, so nothing "
                     "is left to measure; change rewards around RecordVectorRegret, with a wrapper "
-                    "from gymnasium.wrappers.vector"
+                    "from gymnasium.wrappers.vector, or return info as it is"
                 )
         except Fault as fault:
             place = f"session {self.meter.step + 1}, stream {b}"
             raise SessionError(f"{name_of(self._stream)}, {place}: {fault}") from None
-        self.meter.add(regret, math.nan if self._changes else reward, int(clicks.sum()))
+        self.meter.add(regret, reward, int(clicks.sum()))
 
 
 def _warn_of_short_episodes(stream: Any) -> None:

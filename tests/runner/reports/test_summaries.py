@@ -243,6 +243,9 @@ def test_regret_that_is_unknown_of_one_agent_is_shown_of_none():
     assert "Total reward after" in latex
     assert "Negative differences favour a." in latex
     assert results.plot().axes[0].get_ylabel() == "cumulative reward"
+    nothing = unknown.with_columns(reward=polars.lit(None, polars.Float64))
+    table = format_table(clickgym.Results.of_rows(polars.concat([nothing, known])))
+    assert [row[1] for row in table.environments["E"]] == ["1.0 ± 0.0", "–"]
 
 
 def test_last_step_decides():

@@ -440,7 +440,8 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     ):
         table = table.join(columns, on=by, how="left", maintain_order="left")
     environments = polars.Enum(rows["env"].unique(maintain_order=True))
-    return table.sort(col("env").cast(environments), loss, maintain_order=True).select(
+    order = [col("env").cast(environments), loss]
+    return table.sort(order, nulls_last=True, maintain_order=True).select(
         *by,
         *("regret", "regret_ci95", "regret_ci95_runs", "median", "worst"),
         polars.lit(reference).alias("reference"),

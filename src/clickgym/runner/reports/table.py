@@ -132,7 +132,9 @@ def format_table(
     }
     env_titles, environments = _env_titles(results), dict[str, list[list[str]]]()
     for row in table.to_dicts():
-        texts = [row["agent"], regret_text(*regret_of_row(row, results.horizon))]
+        is_measured = row["regret"] is not None or row["reward"] is not None
+        total = regret_text(*regret_of_row(row, results.horizon)) if is_measured else "–"
+        texts = [row["agent"], total]
         texts += [text(row) or "–" for text in optional.values()]
         texts += [_mean_text(row["reward"])]
         texts += [_mean_text(row[name], row[f"{name}_ci95"]) for name in metrics]
