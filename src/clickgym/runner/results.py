@@ -228,7 +228,8 @@ class Results:
 
         Args:
             reference: the agent with which the other agents are compared; by default, the first
-                agent that did not play in your own loop, or the first agent if all did.
+                agent that had the same users as others, or the first agent if none had: if units
+                are runs, not `PPO`, and never an agent that played in your own loop.
             by_instance: whether each instance of an environment has its own rows, with a column
                 ``instance``; by default, a row shows the average over all instances that the agent
                 played, so compare only agents that played the same instances.

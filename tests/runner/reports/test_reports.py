@@ -387,13 +387,14 @@ def test_numbers_of_the_table():
     ("apart", "reason"),
     [
         ("abc", "a, b and c had their own users, not those of the others, so they have no diff"),
-        ("abc", "No agent can be compared with a; choose another reference."),
+        ("abcd", "No agent had the same users as a, so there are no differences."),
+        ("a", "Differences to b are over the same runs"),
         ("", "Two runs are too few for p."),
     ],
 )
-def test_notes_say_why_nothing_is_compared(apart, reason):
-    """A learner whose streams have their own users has no differences over runs, and two runs are
-    too few for a p-value.
+def test_notes_say_what_is_compared(apart, reason):
+    """A learner whose streams have their own users has no differences over runs, so another agent
+    is the reference, and two runs are too few for a p-value.
     """
     frame = frame_of({name: [1.0, 2.0 + len(apart)] for name in "abcd"})
     of_its_own = polars.when(polars.col("agent").is_in([*apart])).then(polars.lit("sb3"))

@@ -66,7 +66,8 @@ def report(
         str | None,
         typer.Option(
             metavar="AGENT",
-            help="Compare the other agents with this agent; by default, with the first agent.",
+            help="Compare the other agents with this agent; by default, with the first agent that "
+            "can be compared.",
         ),
     ] = None,
     by_instance: Annotated[

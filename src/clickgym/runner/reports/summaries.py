@@ -404,7 +404,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     Args:
         rows: the rows of a `Results` object.
         reference: the agent with which the other agents are compared; by default, the first agent
-            that did not play in your own loop, or the first agent if all did.
+            that shares units with others, or the first agent if none does.
 
     Example:
         >>> import clickgym
@@ -413,9 +413,10 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         ['TopRank', 'Random']
     """
     by, metrics = ["env", "agent"], metrics_of(rows)
-    if reference is None:
-        reference = rows.sort(IS_OWN, maintain_order=True)["agent"][0]
     last = with_units(per_session(rows.filter(col("step") == col("step").max())))
+    if reference is None:
+        is_alone = col("unit").struct.field("agent").is_not_null()
+        reference = last.sort(is_alone, maintain_order=True)["agent"][0]
     measures = ["regret", "reward", *metrics]
     loss = polars.coalesce("regret", -col("reward"))  # known for all agents in an env or for none
     units = unit_means(last, by, measures)

@@ -368,7 +368,7 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
                 "sweep are known to have the same users."
             )
         if reference in (*separate, *own_loops) and not table["difference"].count():
-            yield f"No agent can be compared with {reference}; choose another reference."
+            yield f"No agent had the same users as {reference}, so there are no differences."
     instances = results.rows.group_by("env", "agent", maintain_order=True).agg(
         col("instance").unique().sort()
     )
