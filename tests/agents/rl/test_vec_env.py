@@ -127,8 +127,12 @@ def test_the_seed_of_a_model_replaces_another_seed() -> None:
     """Otherwise, three trainings with different seeds of vec_env could be the same training."""
     envs, settings = vec_env("PBMRank-v0", 8, seed=3), {**QUICK, "device": "cpu"}
     del settings["n_envs"]
-    with pytest.warns(UserWarning, match=r"seed 0 replaces the seed 3 .* call envs.seed\(3\)"):
-        model = sb3.PPO(PlackettLuceActorCritic, envs, **settings, seed=0)
+    model = sb3.PPO(PlackettLuceActorCritic, envs, **settings, seed=0)
+    with pytest.warns(match=r"seed 0 replaces the seed 3 .* call envs.seed\(3\)") as found:
+        model.learn(64)
+    assert found[0].filename == __file__
+    envs = vec_env("PBMRank-v0", 8, seed=3)
+    model = sb3.PPO(PlackettLuceActorCritic, envs, **settings, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         envs.seed(3)

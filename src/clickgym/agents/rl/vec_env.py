@@ -226,17 +226,6 @@ class StableBaselinesVecEnv(VecEnv):
         self.envs, self._observations, self._minus_regret = envs, None, minus_regret
         super().__init__(envs.num_envs, self._flat or observation_space, space)
 
-    def seed(self, seed: int | None = None) -> Any:
-        if seed is not None and self.given_seed not in (None, seed):
-            warnings.warn(
-                f"the seed {seed} replaces the seed {self.given_seed} that vec_env got, because "
-                "stable-baselines3 seeds environments with the model's seed; give vec_env and the "
-                f"model the same seed, or call envs.seed({self.given_seed}) before model.learn",
-                stacklevel=5,
-            )
-            self.given_seed = None  # warn once
-        return super().seed(seed)
-
     def reset(self) -> Any:
         options = self._options[0]
         if self._options != [options] * self.num_envs:
@@ -244,7 +233,17 @@ class StableBaselinesVecEnv(VecEnv):
                 f"set_options got {short_repr(self._options)}; expected the same options for all "
                 "streams, which are reset together"
             )
-        self._observations, _ = self.envs.reset(seed=self._seeds[0], options=options or None)
+        seed = self._seeds[0]
+        if seed is not None and self.given_seed not in (None, seed):
+            # only here, because the user may call `seed` after the model's constructor did
+            warnings.warn(
+                f"the seed {seed} replaces the seed {self.given_seed} that vec_env got, because "
+                "stable-baselines3 seeds environments with the model's seed; give vec_env and the "
+                f"model the same seed, or call envs.seed({self.given_seed}) before model.learn",
+                stacklevel=6,
+            )
+            self.given_seed = None  # warn once
+        self._observations, _ = self.envs.reset(seed=seed, options=options or None)
         self._reset_seeds()
         self._reset_options()
         if self._partial_lists is not None:
