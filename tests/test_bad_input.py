@@ -182,8 +182,11 @@ CALLS = {
     "CascadeVI ranks by .*those of CascadeMDPRank": lambda: run("CascadeVI", "PBMRank-v0", 9),
     # users
     "unknown click model 'PMB'; did you mean 'PBM'": lambda: ClickEnv("PMB"),
-    "instance or attraction, not both": lambda: ClickEnv(
-        "CM", instance="yandex-9", attraction=[0.5]
+    'or attraction, not both; .* write instance="uniform:seed=9,att': lambda: gym.make(
+        "CMRank-v0", instance="uniform:seed=9", attraction=[0.5]
+    ),
+    "write vector_kwargs={'autoreset_mode'": lambda: gym.make_vec(
+        "CMRank-v0", 2, "sync", autoreset_mode="SameStep"
     ),
     "attraction, examination; missing: exam": lambda: ClickEnv("PBM", attraction=[0.5]),
     "no Contextual environment, .* attraction": lambda: ClickEnv("CascadeMDP", form="Contextual"),

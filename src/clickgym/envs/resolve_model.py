@@ -90,7 +90,8 @@ def resolve_model(
         names = [*inspect.signature(model_class).parameters, *shapes]
         _check_parameters(parameters, names, instance)
         if instance is not None:
-            raise ValueError(f"pass either an instance or {', '.join(parameters)}, not both")
+            given, hint = ", ".join(parameters), _instance_hint(instance, next(iter(parameters)))
+            raise ValueError(f"pass either an instance or {given}, not both{hint}")
         if n_positions is not None and "n_positions" in inspect.signature(model_class).parameters:
             parameters["n_positions"] = n_positions
         _check_complete(parameters, model_class)
@@ -127,7 +128,8 @@ def _check_parameters(
     parameters: Mapping[str, Any], names: Sequence[str], instance: object
 ) -> None:
     """Check that each parameter's name is one of ``names``, which the users accept; the TypeError
-    suggests a similar name, and quotes around an ``instance`` with several arguments.
+    suggests a similar name, quotes around an ``instance`` with several arguments, and where
+    Gymnasium takes the autoreset mode.
     """
     for parameter in parameters:
         if parameter in names:
@@ -135,17 +137,27 @@ def _check_parameters(
         if parameter == "n_items":
             example = f"instance='uniform:n_items={short_repr(parameters[parameter])}'"
             raise TypeError(
-                f"n_items is determined by the instance or the parameters; try {example}"
+                "n_items is determined by the instance or the parameters"
+                f"{_instance_hint(instance, parameter) or f'; try {example}'}"
             )
         # TorchRL searches the message for Python's words, and then tries without the argument.
         words = f"unexpected keyword argument {parameter!r}"
         words += suggestions(parameter, dict.fromkeys([*names, *ENV_ARGUMENTS]))
-        if isinstance(instance, str) and ":" in instance:  # in an id, the comma ended the instance
-            words += (
-                f"; if {parameter} belongs to the instance, write "
-                f'instance="{instance},{parameter}=...", in a shell within single quotes'
-            )
-        raise TypeError(words)
+        if parameter == "autoreset_mode":
+            words += "; with a vectorization_mode, write vector_kwargs={'autoreset_mode': ...}"
+        raise TypeError(words + _instance_hint(instance, parameter))
+
+
+def _instance_hint(instance: object, parameter: str) -> str:
+    """Return a hint at the quotes that an instance with arguments needs in an id, because a comma
+    ends the instance there; an empty text if the instance has no arguments.
+    """
+    if not isinstance(instance, str) or ":" not in instance:
+        return ""
+    return (
+        f"; if {parameter} belongs to the instance, write "
+        f'instance="{instance},{parameter}=...", in a shell within single quotes'
+    )
 
 
 def _check_complete(parameters: Mapping[str, Any], model_class: Any) -> None:

@@ -207,7 +207,10 @@ class Learner(BaseAgent):
                 "train a model on an environment from gym.make_vec instead, and pass the model to "
                 "clickgym.agents.FrozenPolicy"
             )
-            reason = f"would train on the test queries; {cure} (docs/rl_results.md)"
+            reason = (
+                "would train on parallel streams with different queries, but a run has only one "
+                f"query; {cure} (docs/rl_results.md)"
+            )
         if reason:
             raise UnsuitedError(name, reason)
         if engine != "auto":
