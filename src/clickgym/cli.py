@@ -28,6 +28,11 @@ from .runner.console import error_console
 
 BAD_INPUT, FAILURE, INTERRUPTED = 2, 1, 130
 USAGE_ERROR: Any = typer.BadParameter.__base__
+NOT_A_NUMBER = (
+    "Input should be a valid number, unable to parse string as a number",
+    "expected a number, such as 20000 or 2e4",
+)
+"""A message of Typer about a number such as 20k, and the message that clickgym prints instead."""
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """An escape sequence that changes the colour of text, as in Gymnasium's warnings."""
 SECTIONS = {
@@ -237,7 +242,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
-        return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
+        message = error.format_message().rstrip(".").replace(*NOT_A_NUMBER)
+        return _fail(f"{message}; try: {command} --help", BAD_INPUT)
     except (SessionError, WorkerError) as error:
         return _fail(str(error), FAILURE)
     except OSError as error:

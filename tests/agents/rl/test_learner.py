@@ -334,6 +334,7 @@ def test_a_user_who_leaves_at_the_limit_was_not_cut_off(n_sessions, cut_off):
 def test_discount_is_the_probability_of_another_visit(learner, power):
     env = gym.make(MEMORY, instance="clickbait:mean_sessions=10")
     agent = learner(12, 4, seed=0)
-    result = clickgym.run(agent, env, 640, seed=0)
+    with pytest.warns(match=r"about 1\.0 users on each of 64 streams .* a horizon of 6,400"):
+        result = clickgym.run(agent, env, 640, seed=0)
     assert agent.model.gamma == pytest.approx(0.9**power)
     assert (result.regret[-1] > 0, result.steps[-1]) == (True, 640)

@@ -55,8 +55,9 @@ class FrozenPolicy(Agent):
         n_items, n_positions: the numbers of items and positions, L and K; by default, they are read
             from the model's action space.
         model: a trained model with a method ``predict``, or the file in which a model was saved; or
-            a function that takes an observation and returns a list. If a list repeats an item, the
-            agent shows the item once and fills the free position with another item.
+            a function that takes an observation, as the environment returns it, and returns a list,
+            so not a network of torch. If a list repeats an item, the agent shows the item once and
+            fills the free position with another item.
         algorithm: if ``model`` is a file, the class of the algorithm that saved it, or its name:
             ``"PPO"`` or another class of stable-baselines3, or ``"sb3_contrib:TRPO"``.
         deterministic: whether the model chooses the most probable action; if False, the model draws

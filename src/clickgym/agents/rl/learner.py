@@ -77,6 +77,11 @@ NUMBERS: Mapping[str, Callable[[str, Any], object]] = {
 notice a wrong value only when they make the model, or at the first update.
 """
 
+LEAST_USERS = 10
+"""The least number of users with memory on each stream, on average: every stream begins with a new
+user, so with fewer of them, users are in their first states too often.
+"""
+
 
 class Learner(BaseAgent):
     """Base class of *learners*: agents that run an RL algorithm of stable-baselines3, or of a
@@ -318,6 +323,7 @@ class Learner(BaseAgent):
             self.model.action_space.seed(seed)
             if not self.model.num_timesteps:
                 self._warn_of_late_updates(sessions)
+                self._warn_of_few_users(sessions, discount)
             steps = math.ceil(sessions / self.n_envs) * self.n_envs * choices
             last = self.model.num_timesteps + steps
             arguments: dict[str, Any] = {
@@ -341,6 +347,19 @@ class Learner(BaseAgent):
                 f"{type(self).__name__} learns nothing in {sessions:,} sessions, because its "
                 f"first update comes after {first:,} sessions ({name}); lower {name}, or use "
                 "a longer horizon",
+                stacklevel=2,
+            )
+
+    def _warn_of_few_users(self, sessions: int, discount: float | None) -> None:
+        """Warn if users have a memory and each stream has only a few of them."""
+        if discount is None or discount == 1:  # 1 if every user has the same number of sessions
+            return
+        n_users = sessions / self.n_envs * (1 - discount)
+        if n_users < LEAST_USERS:
+            warnings.warn(
+                f"{type(self).__name__} has only about {n_users:.1f} users on each of "
+                f"{self.n_envs} streams in {sessions:,} sessions; for at least {LEAST_USERS}, "
+                f"use a horizon of {round(sessions / n_users * LEAST_USERS):,}, or lower n_envs",
                 stacklevel=2,
             )
 
