@@ -5,7 +5,8 @@ python examples/tune_with_optuna.py
 The comparison at the end uses different instances and seeds than the search: on the same instances
 and seeds, the best trial would owe part of its result to luck. Each trial trains two policies for
 5,000 sessions each, which takes about two seconds. For real results, use more trials, runs and
-instances than this program. docs/runner.md tunes a bandit in the same way.
+instances than this program. docs/runner.md tunes a bandit in the same way, and docs/rl.md shows how
+to stop bad trials of your own training loop early.
 """
 
 import optuna
