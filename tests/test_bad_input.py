@@ -185,9 +185,7 @@ CALLS = {
     'or attraction, not both; .* write instance="uniform:seed=9,att': lambda: gym.make(
         "CMRank-v0", instance="uniform:seed=9", attraction=[0.5]
     ),
-    "write vector_kwargs={'autoreset_mode'": lambda: gym.make_vec(
-        "CMRank-v0", 2, "sync", autoreset_mode="SameStep"
-    ),
+    "write vector_kwargs=": lambda: gym.make_vec("CMRank-v0", 2, "sync", autoreset_mode="Disabled"),
     "attraction, examination; missing: exam": lambda: ClickEnv("PBM", attraction=[0.5]),
     "no Contextual environment, .* attraction": lambda: ClickEnv("CascadeMDP", form="Contextual"),
     "'shipped' stands for several": lambda: gym.make("PBMRank-v0", instance="shipped"),
