@@ -171,9 +171,13 @@ def test_users_are_told_apart_by_their_numbers(tmp_path):
     with pytest.raises(ValueError, match=r"toy needs another label .*users have changed"):
         sweep(tmp_path, ["Random"], instances=[toy(0.2)])
     toy(0.2).save(tmp_path / "toy.json")
-    twice = [f"{label}={tmp_path}/toy.json" for label in ("later", "again")]
-    with pytest.warns(UserWarning, match="later and again have the same users, which count twice"):
-        assert sweep(tmp_path, ["Random"], instances=twice).names("instance") == ["later", "again"]
+    for users in (f"{tmp_path}/toy.json", f"toy={tmp_path}/toy.json"):
+        sweep(tmp_path / "file", ["Random"], instances=[users])
+    twice = [f"{tmp_path}/toy.json", f"again={tmp_path}/toy.json"]
+    with pytest.warns(UserWarning, match="toy and again have the same users, which count twice"):
+        results = sweep(tmp_path / "file", ["Random"], instances=twice)
+    assert results.names("instance") == ["toy", "again"]
+    assert "toy and again have the same users" in str(clickgym.Results(tmp_path / "file"))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +25,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from ..envs import Instance, UserModel
-from ..envs.instances.instance import FAMILIES
+from ..envs.instances.instance import FAMILIES, load_instance
 from .make.labels import spec_of, split
 
 INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
@@ -48,8 +49,8 @@ class Fingerprint:
             (``"module:NAME"``) and of the attributes of their classes (``"module:Class.name"``), if
             JSON can store the values.
         digests: digests of the same things as ``files``, but of code without comments and
-            docstrings, and of users from ``clickgym fit`` without the notes on where they come
-            from. clickgym 9.0 saved only ``files``.
+            docstrings, and of users without their name and the notes on where they come from.
+            clickgym 9.0 saved only ``files``.
     """
 
     spec: str | None
@@ -64,26 +65,36 @@ class Fingerprint:
                 "its code cannot be compared: it cannot be imported as module:Class, or is defined "
                 "in a notebook"
             )
-        if self.spec != other.spec:
-            content = self.digests.get(self.spec)
-            if content and content == other.digests.get(str(other.spec)):
-                return None  # the same users in another file
+        is_other_spec = self.spec != other.spec
+        if is_other_spec and self.with_contents() != other.with_contents():
             if self.spec.startswith(INSTANCE) and str(other.spec).startswith(INSTANCE):
                 return "its users have changed"
-            return f"it stands for {self.spec} in one sweep and for {other.spec} in the other"
+            first_spec, other_spec = (
+                "an Instance" if spec.startswith(INSTANCE) else spec
+                for spec in (self.spec, str(other.spec))
+            )
+            return f"it stands for {first_spec} in one sweep and for {other_spec} in the other"
         if any(each.files and not each.digests for each in (self, other)):
             first, second = self.files | self.values, other.files | other.values
             names = first.keys() & second.keys()  # clickgym 9.0 also followed names in comments
         else:
             first, second = self.digests | self.values, other.digests | other.values
             names = first.keys() | second.keys()
-        if self.spec.startswith(INSTANCE):  # equal specs are equal users; 9.0 saved no digest
-            names = names - {self.spec}
+        if is_other_spec or self.spec.startswith(INSTANCE):  # the users were compared above
+            names = {name for name in names if not _is_of_users(name)}
         for name in sorted(names):
             if json.dumps(first.get(name)) != json.dumps(second.get(name)):
                 hint = " (all click models in the file count)" if name.endswith(".json") else ""
                 return f"{name} has changed{hint}"
         return None
+
+    def with_contents(self) -> str:
+        """Return the spec with the digests of users in place of the names of their files."""
+        text = str(self.spec)
+        for name, digest in self.digests.items():
+            if _is_of_users(name):
+                text = text.replace(name, str(digest))
+        return text
 
 
 def fingerprint_of(obj: Any, resolved: Any) -> Fingerprint:
@@ -102,32 +113,45 @@ def fingerprint_of(obj: Any, resolved: Any) -> Fingerprint:
     spec = spec_of((_as_json(maker), {key: _as_json(value) for key, value in arguments.items()}))
     fingerprint = Fingerprint(spec)
     if isinstance(maker, Instance):  # clickgym 9.0 saved only the spec, which includes the notes
-        content = json.dumps(maker.to_dict()).encode()
-        fingerprint.digests[str(spec)] = _digest(_without_notes(content))
+        fingerprint.digests[str(spec)] = _digest_of_users(maker)
     maker, arguments = split(resolved)
     parts = [maker, *arguments.values()]
     for name in parts:
         # stable-baselines3 adds .zip to the name of a model's file
         for file in (name, f"{name}.zip") if isinstance(name, str | os.PathLike) else ():
             if os.path.isfile(file):
-                content = Path(file).read_bytes()
-                fingerprint.files[str(name)] = _digest(content)
-                fingerprint.digests[str(name)] = _digest(_without_notes(content))
+                digest = fingerprint.files[str(name)] = _digest(Path(file).read_bytes())
+                with suppress(ValueError):  # not a file of users
+                    digest = _digest_of_users(load_instance(Path(file)))
+                fingerprint.digests[str(name)] = digest
     _add_code(fingerprint, [code for part in parts for code in _code_of(part)])
     return fingerprint
 
 
-def _without_notes(content: bytes) -> bytes:
-    """Return the content of a file. In users from ``clickgym fit``, the notes on where they come
-    from do not count: the same sessions in files of other names give the same users.
+def warnings_of_same_users(instances: Mapping[str, Fingerprint]) -> list[str]:
+    """Return a warning for each two instances, given by their labels, that have the same users."""
+    return [
+        f"{label} and {other_label} have the same users, which count twice in every mean and "
+        "interval; leave one of them out"
+        for (label, first), (other_label, other) in combinations(instances.items(), 2)
+        if first.spec is not None and first.with_contents() == other.with_contents()
+    ]
+
+
+def _digest_of_users(instance: Instance) -> str:
+    """Return the digest of an instance without its name and the notes on where it comes from: the
+    same users have the same digest under any name, in any file.
     """
-    with suppress(ValueError, AttributeError, KeyError):  # not such a file
-        fields = json.loads(content)
-        if "clickgym" in fields["estimation"]:
-            notes = ("origin", "estimation")
-            users = {name: value for name, value in fields.items() if name not in notes}
-            content = json.dumps(users).encode()
-    return content
+    notes = ["name", "description", "origin"]
+    if "clickgym" in instance.estimation:  # by clickgym fit: the log's files may have other names
+        notes.append("estimation")
+    users = {name: value for name, value in instance.to_dict().items() if name not in notes}
+    return _digest(json.dumps(users).encode())
+
+
+def _is_of_users(name: str) -> bool:
+    """Return whether a digest has the name of a file of users, or of an instance."""
+    return name.endswith(".json") or name.startswith(INSTANCE)
 
 
 def _as_json(value: Any) -> Any:

@@ -7,10 +7,8 @@ from __future__ import annotations
 import operator
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import Any, Literal, TypeVar
 
 import gymnasium as gym
@@ -19,7 +17,7 @@ from ...agents import AGENTS
 from ...agents.rl.learner import RL_LIBRARIES
 from ...core.checks import is_sequence, short_repr
 from ...core.specs import format_spec, parse_spec
-from ...envs.instances.instance import Instance, load_instance, shipped_instances
+from ...envs.instances.instance import load_instance, shipped_instances
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A name, with arguments if needed: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB",
@@ -161,8 +159,7 @@ def all_instances(instances: Any) -> Sequence[Any]:
     """Return a sweep's instances as a list, with ``"shipped"`` replaced by all shipped instances.
 
     If ``instances`` is None, the list contains only None, which stands for the default instance of
-    each environment. In ``LABEL=FILE``, the label is the instance's name. A warning names two
-    instances with the same users.
+    each environment. In ``LABEL=FILE``, the label is the instance's name.
     """
     if instances is None:
         return [None]
@@ -180,12 +177,4 @@ def all_instances(instances: Any) -> Sequence[Any]:
         else:
             label, spec = split_label(instance)
             result.append(replace(load_instance(spec), name=label) if label else spec)
-    loaded = [instance for instance in result if isinstance(instance, Instance)]
-    for first, second in combinations(loaded, 2):
-        if first.models == second.models:
-            warnings.warn(
-                f"the instances {first.name} and {second.name} have the same users, which count "
-                "twice in every mean and interval; leave one of them out",
-                stacklevel=2,
-            )
     return result

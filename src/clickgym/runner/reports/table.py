@@ -16,6 +16,7 @@ from rich.console import Console
 from ...core.text import duration_text, one_line, regret_text, shorten
 from ...measure.metrics import is_sum
 from ..console import Column, print_table, print_text
+from ..fingerprint import warnings_of_same_users
 from ..make.agents import requirements, resolve_agent
 from ..sweep_folder import LABEL_COLUMNS
 from .summaries import (
@@ -286,7 +287,8 @@ def notes_on_instances(
     results: Results, mixed: polars.DataFrame, names: Mapping[str, str], *, in_paper: bool
 ) -> Iterator[str]:
     """Yield notes on instances that do not stand for one kind of users: the rows ``mixed``, whose
-    instances come from several families, and two groups of users of one world.
+    instances come from several families, two groups of users of one world, and the same users
+    under two labels.
     """
     if len(mixed):
         envs = _join_names(
@@ -308,6 +310,19 @@ def notes_on_instances(
             "users=train and users=test are two groups of users of one simulated world, not two "
             "independent instances, so ± is too narrow; show each group in its own table."
         )
+    fingerprints = {
+        label: fingerprint
+        for config in results.configs
+        for label, fingerprint in config.instances.items()
+    }
+    pairs = results.rows.select("env", "instance").unique(maintain_order=True)
+    played = pairs.filter(col("instance").is_in([*fingerprints])).group_by("env").agg("instance")
+    texts = [
+        f"{text}."
+        for labels in played["instance"]
+        for text in warnings_of_same_users({label: fingerprints[label] for label in labels})
+    ]
+    yield from dict.fromkeys(texts)
 
 
 def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:

@@ -17,7 +17,7 @@ from ...core.modules import module_of
 from ...envs import ClickEnv
 from ...envs.env_properties import sizes_of, user_model_of
 from ...measure.metrics import is_own, metric_of
-from ..fingerprint import fingerprint_of
+from ..fingerprint import fingerprint_of, warnings_of_same_users
 from ..make.agents import (
     AgentLike,
     ResolvedAgent,
@@ -200,7 +200,8 @@ def config_of(
     metrics: Sequence[str],
     seed: int,
 ) -> Config:
-    """Return the configuration of a sweep, with the fingerprints of all labels.
+    """Return the configuration of a sweep, with the fingerprints of all labels. A warning names two
+    instances with the same users.
 
     Args:
         plans: the plans that `make_plans` returned.
@@ -215,6 +216,11 @@ def config_of(
         for plan in plans
     }
     packages = [name for maker, _ in agent_of.values() for name in getattr(maker, "packages", ())]
+    instance_fingerprints = {
+        label: fingerprint_of(instance, instance) for label, instance in instance_of.items()
+    }
+    for warning in warnings_of_same_users(instance_fingerprints):
+        warnings.warn(warning, stacklevel=3)
     return Config(
         versions=versions(packages),
         horizon=horizon,
@@ -230,9 +236,7 @@ def config_of(
         ],
         seed=seed,
         envs={label: fingerprint_of(env, env_of[label]) for label, env in envs.items()},
-        instances={
-            label: fingerprint_of(instance, instance) for label, instance in instance_of.items()
-        },
+        instances=instance_fingerprints,
         agents={label: fingerprint_of(agent, agent_of[label]) for label, agent in agents.items()},
         cells=[plan.cell for plan in plans],
     )
