@@ -122,6 +122,11 @@ class ForgetsShape(PositionBasedModel):
         super().__init__(attraction, examination * patience)
 
 
+class DependsOnLength(PositionBasedModel):
+    def __init__(self, attraction, examination):
+        super().__init__(attraction, examination / len(examination))
+
+
 LINE = sample_too_far.__code__.co_firstlineno + 2
 FAULTS = {
     planted(sample_without_return): "sample returned None; expected -1, or the position",
@@ -133,6 +138,7 @@ FAULTS = {
     planted(marginals_of_attraction): r"the click probability of \[2, 0, 3\] is ",
     planted(expected_any_less): r"the expected reward \(any_click, cutoff 2\) is ",
     WorstFirst: "the optimal list for clicks, cutoff ",
+    DependsOnLength: r"the click probability of a list of 2 positions is .* at the top of 3",
     WrongExamination: r"position_weights\(\) is ",
     ClicksAboveAttraction: "item . is clicked with probability .* but its attraction is",
     ForgetsShape: "shapes has no entry for patience",

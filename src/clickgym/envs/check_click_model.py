@@ -76,7 +76,8 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
     Warns:
         UserWarning: the array of a parameter can be changed, or the constructor accepts -0.4, 1.4
             or nan although this gives probabilities outside [0, 1], or takes ``*args`` or
-            ``**kwargs``; or an array has another dtype than its field declares.
+            ``**kwargs``; an array has another dtype than its field declares; or the class has no
+            ``short`` name.
 
     Example:
         >>> import clickgym
@@ -105,6 +106,7 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
             clicks, _, left_at = drawn[0]
             _rewards(small_model, clicks, left_at)
             _bound_of_clicks(small_model)
+            _shorter_lists(small_model)
         _effects(models[-1])
         _optimum(model, table)
         for small_model in models[1:]:
@@ -113,7 +115,7 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
             _files(small_model)
     except Fault as fault:
         raise AssertionError(f"{model.__name__}: {fault}") from None
-    for doubt in _unchecked_parameters(models[-1]):
+    for doubt in _doubts(models[-1]):
         warnings.warn(f"{model.__name__}: {doubt}", stacklevel=2)
 
 
@@ -157,7 +159,11 @@ def _draw_checked_model(
     except FAILURES as error:
         raise Fault(cause(error)) from None
     expected = n_items, n_positions
-    expect(actual == expected, f"n_items, n_positions are {actual}; expected {expected}")
+    expect(
+        actual == expected,
+        f"n_items, n_positions are {actual}, but expected {expected} for parameters of the shapes "
+        f"{dict(model_class.shapes)}; correct a shape, or n_positions in the constructor",
+    )
     fields = model.parameters._asdict()
     for name in model.shapes:
         expect(name in fields, f"parameters has no field {name}, which shapes declares")
@@ -228,10 +234,10 @@ def _effects(model: Any) -> None:
         )
 
 
-def _unchecked_parameters(model: Any) -> Iterator[str]:
+def _doubts(model: Any) -> Iterator[str]:
     """Yield a line for each parameter whose array can be changed, and for each that the constructor
-    accepts although it gives impossible probabilities; for parameters that files may lose; and for
-    an array of another type than its field declares.
+    accepts although it gives impossible probabilities; for parameters that files may lose; for an
+    array of another type than its field declares; and for a missing short name.
     """
     for argument in inspect.signature(type(model)).parameters.values():
         if "VAR_" in argument.kind.name:
@@ -243,6 +249,11 @@ def _unchecked_parameters(model: Any) -> Iterator[str]:
         check_dtypes(model.parameters)
     except ValueError as error:
         yield str(error)
+    if not model.short:
+        yield (
+            "the class has no short name, so there are no instances such as uniform for it, and no "
+            'environments with changing users, features or queries; set short, as in short = "PBM"'
+        )
     for name in model.shapes:
         stored = getattr(model.parameters, name)
         if isinstance(stored, np.ndarray) and stored.flags.writeable:
@@ -380,6 +391,20 @@ def _bound_of_clicks(model: Any) -> None:
             )
 
 
+def _shorter_lists(model: Any) -> None:
+    """Check that the clicks on a shorter list are those on the top of the longer list."""
+    ranking = _lists(model)[0]
+    longer = model.click_probabilities(ranking)
+    for length in range(1, model.n_positions):
+        shorter = model.with_positions(length).click_probabilities(ranking[:length])
+        _expect_close(
+            f"the click probability of a list of {length} positions",
+            shorter,
+            longer[:length],
+            f", as at the top of {model.n_positions} positions",
+        )
+
+
 def _numbering(model: Any) -> None:
     """Check that nothing changes if the same items have other numbers."""
     ranking, order = _lists(model)[0], np.roll(np.arange(model.n_items), 1)
@@ -416,9 +441,6 @@ def _files(model: Any) -> None:
         hint = "the constructor must store each argument in the field of its name"
         expect(is_same, f"from_dict(to_dict()) changes {name}; {hint}")
     ranking = _lists(model)[0]
-    shortened = model.with_positions(2).click_probabilities(ranking[:2])
-    clicks = model.click_probabilities(ranking)[:2]
-    _expect_close("the click probability with_positions(2)", shortened, clicks)
     env = ClickEnv(model)
     env.reset(seed=0)
     expect(
@@ -454,9 +476,11 @@ def _draw_sessions(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[Any]
     return clicks, examined, left_at
 
 
-def _expect_close(subject: str, values: NDArray[np.float64], expected: NDArray[np.float64]) -> None:
+def _expect_close(
+    subject: str, values: NDArray[np.float64], expected: NDArray[np.float64], why: str = ""
+) -> None:
     is_same = np.allclose(values, expected, rtol=0, atol=EXACT)
-    expect(is_same, f"{subject} is {values}; expected {expected}")
+    expect(is_same, f"{subject} is {values}; expected {expected}{why}")
 
 
 def _compare(subject: str, exact: NDArray[np.float64], draws: NDArray[Any]) -> None:

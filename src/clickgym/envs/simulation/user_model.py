@@ -243,5 +243,9 @@ def user_model_class(name: str, *, imports: bool = False) -> type[UserModel]:
             raise ValueError(f"click model {name!r}: the module has no such subclass of ClickModel")
         return model_class
     if name not in UserModel.classes:
-        raise ValueError(unknown_message("click model", name, UserModel.classes))
+        raise ValueError(
+            f"{unknown_message('click model', name, UserModel.classes)}; for your own click model, "
+            "first import the module that defines it (on the command line, name an environment of "
+            "this module: my_module:MyRank-v0)"
+        )
     return UserModel.classes[name]
