@@ -317,7 +317,14 @@ beyond = Metric(
     "an index", lambda context, ranking, clicks, expected: 1.0 * clicks[clicks.sum() * 5]
 )
 vague = Metric("no arrays", later.kernel, lambda env, b: env.model)
+twos = Metric("no share", lambda context, ranking, clicks, expected: 2.0, is_share=True)
 faulty = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / (1 - int(clicks[0])))
+
+
+def test_a_metric_that_is_no_share():
+    metrics = {"two": f"{__name__}:twos"}
+    results = clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, metrics=metrics, progress=False)
+    assert "The mean of two is 2, although is_share=True" in str(results)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -141,7 +141,10 @@ def format_table(
         texts += [_mean_text(row[name], row[f"{name}_ci95"]) for name in metrics]
         texts += [duration_text(row["ns_per_session"])] * len(time)
         environments.setdefault(env_titles[row["env"]], []).append(texts)
-    notes = [*notes_on_means(table, metrics, time, names or {}), *notes_on_pairs(table)]
+    shares = {name for config in results.configs for name in config.shares}
+    notes = [*notes_on_means(table, metrics, time, names or {})]
+    notes += notes_on_shares(table, shares.intersection(metrics), names or {})
+    notes += notes_on_pairs(table)
     notes += notes_on_instances(results, mixed, names or {}, in_paper=in_paper)
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
@@ -254,6 +257,9 @@ a row has in the column.
 """
 
 
+EXACT = 1e-9
+"""The largest rounding error of a mean."""
+
 TOO_FEW = {
     "instances": ("One instance is", "Two instances are"),
     "queries": ("One query is", "Two queries are"),
@@ -281,6 +287,19 @@ def notes_on_means(
             f"{unknown_text}, because info has no regret for this reward. A higher total reward "
             "is better."
         )
+
+
+def notes_on_shares(
+    table: polars.DataFrame, shares: Iterable[str], names: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a note on each metric that is declared a share, but whose mean is no share."""
+    for name in sorted(shares):
+        wrong = table.filter(~col(name).is_between(-EXACT, 1 + EXACT))[name]
+        if len(wrong):
+            yield (
+                f"The mean of {names.get(name, name)} is {wrong[0]:.4g}, although is_share=True "
+                "says that it is always between 0 and 1; leave out is_share."
+            )
 
 
 def notes_on_instances(
