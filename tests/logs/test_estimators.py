@@ -137,6 +137,13 @@ def test_a_new_item_of_a_known_query_has_the_mean_of_the_prior():
     assert estimator.predict_proba(new)[0, 0] == pytest.approx(expected)
 
 
+def test_a_probability_above_one_has_no_score():
+    methods = {"conditional_probabilities": lambda *_: np.full((60, 3), 1.3)}
+    sure = type("Sure", (CMEstimator,), methods)
+    with pytest.raises(ValueError, match="Sure predicts a click with the prob"):
+        sure().fit(small_log(1)).score(small_log(1))
+
+
 # ------------------------------------------------------------------------------------------------
 # ----------------- EM
 

@@ -80,7 +80,7 @@ def resolve_model(
     if form not in forms_of(click_model):
         part = {"Contextual": "the parameter attraction", "Queries": "a parameter"}
         raise ValueError(
-            f"a {click_model.__name__} has no {form} environment, which requires a click model "
+            f"{click_model.__name__} has no {form} environment, which requires a click model "
             f"with {part.get(form, 'a short name')}"
         )
     model_class: Any = FORMS[form] or click_model
@@ -105,7 +105,7 @@ def resolve_model(
         instance = default_instance(form, click_model)
     if instance is None:
         raise ValueError(
-            f"a {kind} has no default instance: pass instance=... (--instances), such as "
+            f"{kind} has no default instance: pass instance=... (--instances), such as "
             f"{EXAMPLES[form]!r} for your own click model, or the parameters of the model"
         )
     if isinstance(instance, str) and not instance.endswith(".json"):
@@ -171,8 +171,7 @@ def _check_complete(parameters: Mapping[str, Any], model_class: Any) -> None:
     ]
     if missing := [name for name in required if name not in parameters]:
         raise TypeError(
-            f"a {model_class.__name__} requires {', '.join(required)}; "
-            f"missing: {', '.join(missing)}"
+            f"{model_class.__name__} requires {', '.join(required)}; missing: {', '.join(missing)}"
         )
 
 

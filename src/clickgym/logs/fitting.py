@@ -300,7 +300,7 @@ def _instance(
         models={model.kind: model for model in models},
         n_positions=log.n_positions,
         description=f"query {query}, {len(sessions)} sessions, {len(items)} items "
-        f"({', '.join(model.short for model in models)})",
+        f"({', '.join(model.name() for model in models)})",
         origin=origin,
         initial_ranking=np.array([labels.index(item) for item in initial]),
         estimation={

@@ -390,7 +390,7 @@ class Results:
         labels = {name for column in LABEL_COLUMNS for name in self.names(column)}
         labels |= {"regret", "reward", *metrics_of(self.rows)}
         for name in set(names) - labels:
-            for label in get_close_matches(name, labels - set(names), 1, cutoff=0.8):
+            for label in get_close_matches(name, labels - set(names), 1, cutoff=0.75):
                 warnings.warn(
                     f"names has {name!r}, which does not occur; did you mean {label!r}?",
                     stacklevel=3,

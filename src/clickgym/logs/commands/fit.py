@@ -221,7 +221,7 @@ def _estimates(instance: Instance, names: Iterable[str]) -> Iterator[str]:
     """
     for name in names:
         model: Any = instance.models[name]
-        yield f"{model.short}, {instance.name}:"
+        yield f"{model.name()}, {instance.name}:"
         for parameter in model.shapes:
             values = np.asarray(getattr(model.parameters, parameter)).round(3)
             if parameter in model.item_parameters():

@@ -28,6 +28,9 @@ MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 that sets ``model_class`` is registered automatically.
 """
 
+EXACT = 1e-9
+"""The largest rounding error of a probability."""
+
 METHODS = {
     "fit_pairs": "_fit",
     "conditional_probabilities": "_conditional",
@@ -44,13 +47,14 @@ def check_models_to_fit(names: Sequence[str]) -> None:
         if name in CLICK_MODELS and name not in MODEL_ESTIMATORS:
             raise ValueError(
                 f"the click model {name!r} has no estimator, so it cannot be fitted; choose from "
-                f"{', '.join(MODEL_ESTIMATORS)}, or write an estimator, as "
-                "docs/own_click_model.md describes"
+                f"{', '.join(MODEL_ESTIMATORS)}, or write an estimator whose model_class is this "
+                "click model, as docs/own_click_model.md describes"
             )
         if name not in MODEL_ESTIMATORS:
             raise ValueError(
                 f"{unknown_message('model', name, MODEL_ESTIMATORS)}; for a click model of your "
-                "own, write an estimator, as docs/own_click_model.md describes"
+                "own, write an estimator, and set its model_class, as docs/own_click_model.md "
+                "describes"
             )
 
 
@@ -104,7 +108,7 @@ class Estimator:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "model_class" in vars(cls):
-            MODEL_ESTIMATORS[cls.model_class.short] = cls
+            MODEL_ESTIMATORS[cls.model_class.name()] = cls
 
     def fit(self, log: ClickLog) -> Self:
         """Estimate the click model's parameters from a log.
@@ -262,6 +266,9 @@ class Estimator:
             log: the sessions to score.
             law: a function that returns the probability of a click at each position, ``(N, K)``.
                 Values below the end of a list are ignored.
+
+        Raises:
+            ValueError: a probability is not between 0 and 1.
         """
         check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
         pairs = self._pairs_of(log)
@@ -270,7 +277,13 @@ class Estimator:
                 f"the log has {log.n_positions} positions, but this {type(self).__name__} was "
                 f"fitted to a log with {self.n_positions_}"
             )
-        probabilities = law(pairs, log.clicks)
+        probabilities = np.where(pairs < 0, 0.0, law(pairs, log.clicks))
+        wrong = probabilities[~((probabilities >= -EXACT) & (probabilities <= 1.0 + EXACT))]
+        if len(wrong):
+            raise ValueError(
+                f"{type(self).__name__} predicts a click with the probability {wrong[0]:.4g}; "
+                "expected a number between 0 and 1"
+            )
         happened = np.where(log.clicks > 0, probabilities, 1.0 - probabilities)
         with np.errstate(divide="ignore"):
             return np.log(np.where(pairs < 0, 1.0, happened))

@@ -166,7 +166,8 @@ def all_instances(instances: Any) -> Sequence[Any]:
     entries = [SHIPPED] if isinstance(instances, str) and instances == SHIPPED else instances
     if not (is_sequence(entries) and len(entries)):
         raise TypeError(
-            f'instances is {short_repr(instances)}; expected a list of instances, or "{SHIPPED}"'
+            f"instances is {short_repr(instances)}; expected a list of instances, such as "
+            f'["LABEL=users.json"], or "{SHIPPED}"'
         )
     result: list[Any] = []
     for instance in entries:
