@@ -192,7 +192,8 @@ def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) 
     """
     # published, and not tuned
     best = next(line for line, _ in ranked if line.agent in AGENTS and line.agent not in OURS)
-    has_abilities = len({task.ability for task in tasks}) > 1
+    by_ability = {name: [task for task in tasks if task.ability == name] for name in ABILITIES}
+    has_abilities = sum(map(bool, by_ability.values())) > 1
     rows, undecided, incomplete = [], [], []
     for line, summary in ranked:
         played = [task for task in tasks if task.name in line.scores]
@@ -213,10 +214,11 @@ def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) 
                 f"{it.high:+z.2f}."
             )
         if has_abilities:
-            values = {}
-            for ability in sorted({task.ability for task in tasks}, key=list(ABILITIES).index):
-                of_ability = [task for task in tasks if task.ability == ability]
-                values[ability] = summarize(line.scores, of_ability, intervals=False).value
+            values = {
+                ability: summarize(line.scores, of_ability, intervals=False).value
+                for ability, of_ability in by_ability.items()
+                if of_ability
+            }
             cells.append(min(values, key=values.__getitem__))
         rows.append(cells)
     header = ["agent", "score", "difference", "95 % interval", "P(better)"]

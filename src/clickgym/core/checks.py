@@ -25,6 +25,8 @@ a finite float.
 """
 MIN_EXAMINATION = 1e-100  # division by a smaller κ may overflow
 
+EXACT = 1e-9
+"""The largest rounding error of a computed probability or expectation."""
 AN_ENV = "an environment, as gym.make returns it"
 
 Shape = tuple[int | str | None, ...]
@@ -373,6 +375,13 @@ def probabilities(
     array = as_numbers(name, values, shape, least, 1.0, expected=f"a probability in {range_}")
     array.flags.writeable = False
     return array
+
+
+def outside_unit_interval(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the computed probabilities, of any shape, that are not between 0 and 1, as a vector:
+    those that are nan or exceed the interval by more than a rounding error.
+    """
+    return values[~((values >= -EXACT) & (values <= 1.0 + EXACT))]
 
 
 def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:

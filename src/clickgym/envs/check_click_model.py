@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, is_integer, short_repr
+from ..core.checks import EXACT, check_choice, is_integer, outside_unit_interval, short_repr
 from ..core.errors import FAILURES, Fault, cause, expect, kernels_in_python
 from ..core.kernels import entry, uncompiled
 from ..core.state import check_dtypes
@@ -32,7 +32,6 @@ PYTHON_SESSIONS = 200
 """The number of sessions for each list when kernels run as Python functions, which is slow."""
 SIGMAS = 5.5
 """The largest accepted difference between a frequency and its probability, in standard errors."""
-EXACT = 1e-9
 IMPOSSIBLE = (-0.4, 1.4, math.nan)
 """Values of parameters with which no probability may be outside [0, 1]."""
 
@@ -263,11 +262,11 @@ def _doubts(model: Any) -> Iterator[str]:
             )
         for wrong in IMPOSSIBLE:
             chances, _ = _exact_values(model, name, np.full(np.shape(stored), wrong))
-            is_possible = (chances >= -EXACT) & (chances <= 1.0 + EXACT)  # False for nan
-            if not is_possible.all():
+            impossible = outside_unit_interval(chances)
+            if len(impossible):
                 yield (
                     f"the constructor accepts {wrong} for {name}, which gives the probability "
-                    f"{chances[~is_possible][0]:.3g}; check {name} with probabilities or "
+                    f"{impossible[0]:.3g}; check {name} with probabilities or "
                     "check_number from clickgym.core.checks"
                 )
                 break

@@ -130,11 +130,16 @@ def fingerprint_of(obj: Any, resolved: Any) -> Fingerprint:
 
 def warnings_of_same_users(instances: Mapping[str, Fingerprint]) -> list[str]:
     """Return a warning for each two instances, given by their labels, that have the same users."""
+    contents = {
+        label: fingerprint.with_contents()
+        for label, fingerprint in instances.items()
+        if fingerprint.spec is not None
+    }
     return [
         f"{label} and {other_label} have the same users, which count twice in every mean and "
         "interval; leave one of them out"
-        for (label, first), (other_label, other) in combinations(instances.items(), 2)
-        if first.spec is not None and first.with_contents() == other.with_contents()
+        for (label, first), (other_label, other) in combinations(contents.items(), 2)
+        if first == other
     ]
 
 

@@ -11,7 +11,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import check_kind, check_labels, check_number, unknown_message, value_error
+from ...core.checks import (
+    check_kind,
+    check_labels,
+    check_number,
+    outside_unit_interval,
+    unknown_message,
+    value_error,
+)
 from ...core.kernels import entry, kernel
 from ...envs import CLICK_MODELS, ClickModel
 from ..log import ClickLog
@@ -27,9 +34,6 @@ MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 """The estimator classes, by the short names of their click models. Every subclass of `Estimator`
 that sets ``model_class`` is registered automatically.
 """
-
-EXACT = 1e-9
-"""The largest rounding error of a probability."""
 
 METHODS = {
     "fit_pairs": "_fit",
@@ -278,7 +282,7 @@ class Estimator:
                 f"fitted to a log with {self.n_positions_}"
             )
         probabilities = np.where(pairs < 0, 0.0, law(pairs, log.clicks))
-        wrong = probabilities[~((probabilities >= -EXACT) & (probabilities <= 1.0 + EXACT))]
+        wrong = outside_unit_interval(probabilities)
         if len(wrong):
             raise ValueError(
                 f"{type(self).__name__} predicts a click with the probability {wrong[0]:.4g}; "

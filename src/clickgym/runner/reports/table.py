@@ -13,6 +13,7 @@ import polars
 from polars import col
 from rich.console import Console
 
+from ...core.checks import outside_unit_interval
 from ...core.text import duration_text, one_line, regret_text, shorten
 from ...measure.metrics import is_sum
 from ..console import Column, print_table, print_text
@@ -257,9 +258,6 @@ a row has in the column.
 """
 
 
-EXACT = 1e-9
-"""The largest rounding error of a mean."""
-
 TOO_FEW = {
     "instances": ("One instance is", "Two instances are"),
     "queries": ("One query is", "Two queries are"),
@@ -294,7 +292,7 @@ def notes_on_shares(
 ) -> Iterator[str]:
     """Yield a note on each metric that is declared a share, but whose mean is no share."""
     for name in sorted(shares):
-        wrong = table.filter(~col(name).is_between(-EXACT, 1 + EXACT))[name]
+        wrong = outside_unit_interval(table[name].drop_nulls().to_numpy())
         if len(wrong):
             yield (
                 f"The mean of {names.get(name, name)} is {wrong[0]:.4g}, although is_share=True "
