@@ -16,6 +16,7 @@ from clickgym.core import statistics
 from clickgym.core.kernels import KernelError, Repeated, cache_folder, clock, entry, kernel
 from clickgym.runner.play.run_metrics import add_metric, measure_nothing
 from tests.helpers.programs import output
+from tests.helpers.slow import slow
 
 numba = pytest.importorskip("numba")
 
@@ -206,7 +207,7 @@ def test_who_waits_for_compilation_is_told_so_once(monkeypatch, tmp_path):
 
 REMOVED = [
     "import sys; sys.modules['numba'] = None",  # an import of it fails
-    "import numba.core.codegen; del numba.core.codegen.JITCodeLibrary",
+    *slow("import numba.core.codegen; del numba.core.codegen.JITCodeLibrary"),  # compiles it all
 ]
 REST = """
 import clickgym
