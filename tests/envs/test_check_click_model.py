@@ -41,8 +41,7 @@ def test_click_models_of_the_package(name):
 @kernel
 def sample_clicks_only(parameters, ranking, uniforms, clicks, examined):
     for k in range(len(ranking)):
-        chance = parameters.examination[k] * parameters.attraction[ranking[k]]
-        clicks[k] = uniforms[k] < chance
+        clicks[k] = uniforms[k] < parameters.examination[k] * parameters.attraction[ranking[k]]
     return -1
 
 
@@ -102,6 +101,10 @@ class WorstFirst(PositionBasedModel):
         return np.arange(self.n_items)[-cutoff:]
 
 
+class OutOfRange(PositionBasedModel):
+    best_ranks = staticmethod(lambda reward, cutoff: np.arange(cutoff) + 9)
+
+
 class WrongExamination(PositionBasedModel):
     def position_weights(self):
         return self.examination / 2
@@ -137,6 +140,7 @@ FAULTS = {
     planted(sample_clicks_only): "sample left an entry of clicks or examined that is not 0 or 1",
     planted(marginals_of_attraction): r"the click probability of \[2, 0, 3\] is ",
     planted(expected_any_less): r"the expected reward \(any_click, cutoff 2\) is ",
+    OutOfRange: r"best_ranks returned array\(\[9\]\) for clicks, cutoff 1; expected",
     WorstFirst: "the optimal list for clicks, cutoff ",
     DependsOnLength: r"the click probability of a list of 2 positions is .* at the top of 3",
     WrongExamination: r"position_weights\(\) is ",
@@ -148,7 +152,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("model", FAULTS, ids=lambda model: model.__name__)
 def test_faults(model, monkeypatch):
-    if model in (WorstFirst, WrongExamination):  # faults that no session shows
+    if model in (OutOfRange, WorstFirst, WrongExamination):  # faults that no session shows
         monkeypatch.setattr("clickgym.envs.check_click_model.POINTS", 32)
     with pytest.raises(AssertionError, match=f"^{model.__name__}: {FAULTS[model]}"):
         clickgym.check_click_model(model)

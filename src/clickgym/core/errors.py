@@ -5,6 +5,7 @@ code.
 from __future__ import annotations
 
 import os
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -88,6 +89,23 @@ def expect(condition: object, fault: str) -> None:
         raise Fault(fault)
 
 
+class _DivisionByZero:
+    """The object to which `as_in_compiled_code` lets NumPy report floating-point errors."""
+
+    @staticmethod
+    def write(message: str) -> None:
+        """Raise an error if the message is about a division by zero."""
+        if re.search("in (scalar )?(divide|floor_divide|remainder)", message):
+            raise ZeroDivisionError("division by zero")
+
+
+def as_in_compiled_code() -> np.errstate:
+    """Return a context manager for calling a kernel as a plain Python function, in which NumPy's
+    numbers overflow silently and cannot be divided by zero, as in compiled code.
+    """
+    return np.errstate(over="ignore", divide="log", invalid="log", call=_DivisionByZero())
+
+
 @contextmanager
 def kernels_in_python() -> Iterator[None]:
     """Context manager for calling kernels as plain Python functions. Python detects an index out of
@@ -95,7 +113,7 @@ def kernels_in_python() -> Iterator[None]:
     that names the failing line.
     """
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # as in compiled code
+        with as_in_compiled_code():
             yield
     except Fault:
         raise

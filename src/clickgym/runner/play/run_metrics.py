@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...agents.agent import UnsuitedError
 from ...core.checks import check_labels, is_sequence, short_repr, value_error
 from ...core.compiling import KernelError, numba
-from ...core.errors import FAILURES, SessionError, cause
+from ...core.errors import FAILURES, SessionError, as_in_compiled_code, cause
 from ...core.kernels import clock, entry, kernel
 from ...envs.base_env import name_of
 from ...envs.env_properties import user_model_of
@@ -204,7 +204,7 @@ class Metrics:
         for clicks in (np.zeros(n_positions, np.int8), np.eye(n_positions, dtype=np.int8)[-1]):
             session = f"in {name_of(env)} for the clicks {clicks.tolist()}"
             try:
-                with np.errstate(all="ignore"):  # as in compiled code
+                with as_in_compiled_code():
                     value: Any = kernel(_keep_values(context), ranking, clicks, EXPECTATION)
             except FAILURES as error:
                 raise ValueError(f"the metric {name!r} failed {session}: {cause(error)}") from error
