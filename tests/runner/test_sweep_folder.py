@@ -42,8 +42,10 @@ def numbers(*folders):
 
 @pytest.fixture
 def played(monkeypatch):
-    """A counter of the runs played; ``played.at_most`` interrupts the sweep after that number."""
-    played = SimpleNamespace(count=0, at_most=None)
+    """A counter of the runs played; ``played.at_most`` interrupts the sweep after that number, and
+    ``played.first`` is called before the first run.
+    """
+    played = SimpleNamespace(count=0, at_most=None, first=None)
     module = importlib.import_module("clickgym.runner.sweep.jobs")
     play_run = module.play_run
 
@@ -51,6 +53,8 @@ def played(monkeypatch):
         if played.count == played.at_most:
             raise KeyboardInterrupt
         played.count += 1
+        if played.count == 1 and played.first:
+            played.first()
         return play_run(*arguments)
 
     monkeypatch.setattr(module, "play_run", counted)
@@ -113,28 +117,26 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
 # ---------------------------------------------------------------------------- another sweep
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"horizon": 400, "checkpoints": [10, 400]}, "horizon is 100, not 400"),
-        ({"checkpoints": [100]}, "checkpoints is [10, 100], not [100]"),
-        ({"metrics": ["ndcg"]}, "metrics is [], not ['ndcg']"),
-        ({"seed": 6}, "seed is 5, not 6"),
-    ],
-)
-def test_another_sweep_is_refused_in_a_line_or_overwrites(
-    tmp_path, monkeypatch, played, changed, told
-):
+OTHERS = {
+    "horizon is 100, not 400": {"horizon": 400, "checkpoints": [10, 400]},
+    "checkpoints is [10, 100], not [100]": {"checkpoints": [100]},
+    "metrics is [], not ['ndcg']": {"metrics": ["ndcg"]},
+    "seed is 5, not 6": {"seed": 6},
+}
+
+
+@pytest.mark.parametrize("told", OTHERS)
+def test_another_sweep_is_refused_in_a_line_or_overwrites(tmp_path, monkeypatch, played, told):
     monkeypatch.chdir(tmp_path)
     sweep("out", **FIRST)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     cure = "choose another folder (--out), or delete its runs and start again (--overwrite)"
     whole = f"out holds another sweep: {told}; {cure}"
     with pytest.raises(ValueError, match=f"^{re.escape(whole)}$"):
-        sweep("out", **FIRST | changed)
+        sweep("out", **FIRST | OTHERS[told])
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
     assert played.count == 2
-    assert_frame_equal(sweep("out", **FIRST | changed, overwrite=True), numbers("out"))
+    assert_frame_equal(sweep("out", **FIRST | OTHERS[told], overwrite=True), numbers("out"))
     assert played.count > 2
 
 
@@ -146,11 +148,25 @@ def test_overwrite_leaves_other_files_alone(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_label_that_stands_for_something_else(tmp_path):
-    sweep(tmp_path, **FIRST | {"agents": {"mine": "EpsilonGreedy"}})
-    other = {"mine": ("EpsilonGreedy", {"epsilon": 0.2})}
+def test_a_label_that_stands_for_something_else(tmp_path, played):
+    """Only finished runs count: until then, a label, and even the seed, may change."""
+    mine, other = ({"mine": ("EpsilonGreedy", {"epsilon": value})} for value in (0.1, 0.2))
+    failing = {"agents": {"first": "Random", **other}}
+    for changed, played.at_most in (({"seed": 6}, 0), (failing, 2)):
+        with pytest.raises(KeyboardInterrupt):
+            sweep(tmp_path, **FIRST | changed)
+    played.at_most = None
+    assert sweep(tmp_path, **FIRST | {"agents": mine})["agent"].unique().to_list() == ["mine"]
     with pytest.raises(ValueError, match=r"mine needs another label .*because .* Eps"):
-        sweep(tmp_path, **FIRST | {"agents": other})
+        sweep(tmp_path, **FIRST | failing)
+
+
+def test_two_commands_that_begin_different_sweeps_at_once(tmp_path, played):
+    """The command whose run is finished first goes on; the other command stops."""
+    played.first = lambda: sweep(tmp_path, **FIRST, seed=6)
+    with pytest.raises(ValueError, match="holds another sweep: seed is 6, not 5"):
+        sweep(tmp_path, **FIRST)
+    assert numbers(tmp_path)["sweep_seed"].unique().to_list() == [6]
 
 
 def test_a_file_that_an_argument_names(tmp_path):

@@ -197,8 +197,8 @@ class Config:
         agents = self.agents | other.agents
         cells = {cell[:3]: cell for cell in self.cells}
         for cell in other.cells:
-            same = cells.setdefault(cell[:3], cell)
-            cells[cell[:3]] = same._replace(runs=max(same.runs, cell.runs))
+            same = cells.get(cell[:3], cell)
+            cells[cell[:3]] = cell._replace(runs=max(same.runs, cell.runs))
         grid = product(envs, instances, agents)
         return replace(
             self,
@@ -225,6 +225,9 @@ def open_folder(
 ) -> tuple[Config, FinishedRuns]:
     """Create a results folder, or open an existing folder to add runs to its sweep.
 
+    Only finished runs count. What the folder's configuration says about a label without a finished
+    run is replaced, and so is all of it if no run is finished.
+
     Args:
         folder: the folder, created if missing.
         config: the configuration of the sweep.
@@ -236,7 +239,7 @@ def open_folder(
         runs.
 
     Raises:
-        ValueError: the folder contains another sweep, or is not a results folder.
+        ValueError: the folder contains runs of another sweep, or is not a results folder.
     """
     make_folder(folder)
     file = folder / CONFIG
@@ -251,21 +254,27 @@ def open_folder(
         reports = [folder / name for name in (*FIGURES, SUMMARY, ROWS)]
         for old in [file, *(folder / RUNS).glob("*.jsonl"), *reports]:
             old.unlink(missing_ok=True)
+    runs = FinishedRuns()
     try:
         with open(file, "x", encoding="utf-8") as new:  # only one of several commands succeeds
             new.write(_as_text(config))
     except FileExistsError:
         saved = Config.from_json(out, read_json(file))
+        runs = read_runs(folder, saved)
+        played = saved
+        for number, column in enumerate(LABEL_COLUMNS):
+            played = played.select(column, {str(key[number]) for key in runs})
         seeds = f"seed is {saved.seed}, not {config.seed}"
-        fault = saved.difference(config) if saved.seed == config.seed else seeds
-        if fault is not None:
+        fault = played.difference(config) if saved.seed == config.seed else seeds
+        if fault is not None and runs:
             cure = "choose another folder (--out), or delete its runs and start again (--overwrite)"
             raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None
-        config = saved.merge(config)
+        if fault is None:
+            config = saved.merge(config)
         if config != saved:
             write_whole(file, _as_text(config))
     (folder / RUNS).mkdir(exist_ok=True)
-    return config, read_runs(folder, config)
+    return config, runs
 
 
 def _as_text(config: Config) -> str:

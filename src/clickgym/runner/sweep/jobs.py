@@ -25,7 +25,7 @@ from ..make.environments import make_env
 from ..play.play_run import engine_of, play_run
 from ..play.run_inputs import OnChunk
 from ..play.run_metrics import Metrics
-from ..sweep_folder import RUNS, Config, FinishedRuns, RunKey, add_runs
+from ..sweep_folder import CONFIG, RUNS, Config, FinishedRuns, RunKey, add_runs, open_folder
 from .plan import Plan
 from .workers import (
     Progress,
@@ -57,6 +57,7 @@ def play_missing(
         progress: whether the progress is shown.
     """
     file = None if folder is None else folder / RUNS / f"{token_hex(8)}.jsonl"
+    opened = b"" if folder is None else (folder / CONFIG).read_bytes()
     jobs = _missing_jobs(plans, finished_runs)
     n_left = sum(len(numbers) for _, numbers in jobs)
     n_runs = sum(plan.cell.runs for plan in plans)
@@ -70,7 +71,10 @@ def play_missing(
             bar.begin(count_workers(n_jobs, len(group)))
             for runs in _play_jobs(group, config, workers, n_jobs, bar):
                 finished_runs.update(runs)
-                if file is not None:
+                if folder is not None and file is not None:
+                    if (folder / CONFIG).read_bytes() != opened:  # another command has changed it
+                        open_folder(folder, config, folder)
+                        opened = (folder / CONFIG).read_bytes()
                     add_runs(file, runs)
                 (env, _, agent, _), *_ = runs
                 bar.add_finished((env, agent), [run.seconds for run in runs.values()])

@@ -55,8 +55,9 @@ def sweep(
     are added to the folder, and only the results for this call are returned. An error is raised if
     the seed, the horizon, the metrics or the versions of NumPy, numba or RL libraries differ, or if
     a label no longer stands for the same thing, for example because you edited your class or a
-    module that the class imports. clickgym cannot compare the code of lambdas, or of classes
-    defined in a notebook, so these require a new folder for each sweep.
+    module that the class imports. Only finished runs count, so you can correct an agent that failed
+    in its first run, and repeat the call. clickgym cannot compare the code of lambdas, or of
+    classes defined in a notebook, so these require a new folder for each sweep.
 
     Args:
         envs: a list of environments: ids such as ``"PBMRank-v0"``,
