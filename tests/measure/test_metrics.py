@@ -105,19 +105,19 @@ def test_metrics_are_their_definitions_on_both_engines(kind):
 FALLING, WITH_TIES = [0.5, 0.4, 0.3], [0.9, 0.6, 0.3, 0.3, 0.3]
 
 
-@pytest.mark.parametrize(
-    ("attraction", "initial", "harmless", "violating"),
-    [
-        # |V_0| = 1, K = 3: more than 2.5 wrong pairs violate, which only (2, 1, 0) has.
-        (FALLING, [1, 0, 2], [[0, 1, 2], [1, 2, 0], [2, 0, 1]], [[2, 1, 0]]),
-        (FALLING, [2, 0, 1], [[2, 1, 0]], []),  # |V_0| = 2: 3 is not more than 3.5
-        # only shown pairs: K = 2, |V_0| = 0, 1 is not more than 1
-        (FALLING, [1, 2, 0], [[2, 1]], []),
-        # K = 3 of 5, |V_0| = 0: three equal items have no wrong pair; two of them above the best
-        # have two, more than 1.5.
-        (WITH_TIES, range(5), [[2, 3, 4], [4, 3, 2]], [[3, 2, 0]]),
-    ],
-)
+LISTS = [
+    # |V_0| = 1, K = 3: more than 2.5 wrong pairs violate, which only (2, 1, 0) has.
+    (FALLING, [1, 0, 2], [[0, 1, 2], [1, 2, 0], [2, 0, 1]], [[2, 1, 0]]),
+    (FALLING, [2, 0, 1], [[2, 1, 0]], []),  # |V_0| = 2: 3 is not more than 3.5
+    # only shown pairs: K = 2, |V_0| = 0, 1 is not more than 1
+    (FALLING, [1, 2, 0], [[2, 1]], []),
+    # K = 3 of 5, |V_0| = 0: three equal items have no wrong pair; two of them above the best
+    # have two, more than 1.5.
+    (WITH_TIES, range(5), [[2, 3, 4], [4, 3, 2]], [[3, 2, 0]]),
+]
+
+
+@pytest.mark.parametrize(("attraction", "initial", "harmless", "violating"), LISTS)
 def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
     for ranking in harmless + violating:
         env = envs.ClickEnv(envs.CascadeModel(attraction, n_positions=len(ranking)))
@@ -229,13 +229,13 @@ def first_item(context, ranking, clicks, expectation):
     return float(context[0][0, ranking[0]])
 
 
-@pytest.mark.parametrize(
-    ("measure", "context"),
-    [
-        (first_gain, lambda env, b: Candidates(*env.task.gains(env.state, b))),
-        (first_item, lambda env, b: (env.state.items, 1.0)),
-    ],
-)
+CONTEXTS = [
+    (first_gain, lambda env, b: Candidates(*env.task.gains(env.state, b))),
+    (first_item, lambda env, b: (env.state.items, 1.0)),
+]
+
+
+@pytest.mark.parametrize(("measure", "context"), CONTEXTS)
 def test_a_metric_of_ones_own_knows_the_candidates_of_its_session(monkeypatch, measure, context):
     """Both engines give the same values, although a step of the environment already draws the
     candidates of the next session. The context may be a named tuple of views of the state, or a
@@ -297,15 +297,9 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
         sweep(runs=2, metrics=["any_click", name])
     for metrics in ([name], {column: "own_metric:no_click"} if label else [name]):
         assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=metrics).metrics] == [column]
-    wrong = (
-        "has the label 'ndcg'|has a label, but only|has the name of a column|has no label before"
-    )
-    for name in (
-        "ndcg=own_metric:no_click",
-        "share=any_click",
-        "step=own_metric:no_click",
-        "=ndcg",
-    ):
+    wrong = "has the label 'ndcg'|has a label, but only|has the name of a column|no label before"
+    own = ("ndcg=own_metric:no_click", "step=own_metric:no_click")
+    for name in (*own, "share=any_click", "=ndcg"):
         with pytest.raises(ValueError, match=wrong):
             clickgym.run(agent, "PBMRank-v0", 9, metrics=[name])
 
@@ -317,6 +311,8 @@ beyond = Metric(
     "an index", lambda context, ranking, clicks, expected: 1.0 * clicks[clicks.sum() * 5]
 )
 vague = Metric("no arrays", later.kernel, lambda env, b: env.model)
+divides = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / clicks.sum())
+short = Metric("an error", lambda clicks: 1.0)
 twos = Metric("no share", lambda context, ranking, clicks, expected: 2.0, is_share=True)
 faulty = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / (1 - int(clicks[0])))
 
@@ -337,14 +333,10 @@ def test_an_error_of_a_metric_names_the_metric(engine):
         clickgym.run("Random", "PBMRank-v0", 99, metrics=names, engine=engine)
     for name, message in (
         ("vague", r"^the context of the metric .*; expected numbers, arr"),
-        (
-            "several",
-            r"^the metric .*:several' returned .* for the clicks \[0, 0, 0, 0, 0\]; expected",
-        ),
-        (
-            "beyond",
-            r"^the metric .*:beyond' failed in \S+ for the clicks \[0, 0, 0, 0, 1\]: IndexError",
-        ),
+        ("several", r":several' returned .* for the clicks \[0, 0, 0, 0, 0\]; expected"),
+        ("beyond", r":beyond' failed in \S+ for the clicks \[0, 0, 0, 0, 1\]: IndexError"),
+        ("divides", r"\[0, 0, 0, 0, 0\]: .*by zero .*test_metrics.py:\d+ in"),
+        ("short", r"takes \(clicks\); expected \(context, ranking, clicks, expectation\)"),
     ):
         with pytest.raises(ValueError, match=message):
             clickgym.run("Random", "PBMRank-v0", 9, metrics=[f"{__name__}:{name}"], engine=engine)
@@ -365,7 +357,9 @@ def test_a_report_imports_no_metric(write, tmp_path, monkeypatch):
     assert_frame_equal(later.table(), table)
     later.report(tmp_path / "again")
     assert r"no\_click" in later.to_latex()
-    [band] = later.plot(measures=["no_click"]).axes[0].collections[0].get_paths()
+    [axes] = later.plot(measures=["no_click"]).axes
+    assert axes.get_ylabel() == "sessions without a click"
+    [band] = axes.collections[0].get_paths()
     assert ((band.vertices[:, 1] >= 0) & (band.vertices[:, 1] <= 1)).all()
     assert "own_metric" not in sys.modules
 

@@ -31,6 +31,9 @@ from ..envs.env_properties import user_model_of
 
 Env = ClickEnv | ClickVectorEnv
 
+KERNEL_ARGUMENTS = ("context", "ranking", "clicks", "expectation")
+"""What a metric's kernel gets for each session."""
+
 
 class Metric(NamedTuple):
     """The definition of an additional metric.
@@ -280,9 +283,17 @@ def _own_metric(name: str) -> Metric:
         module, _, attribute = name.partition(":")
         own = names_in(sys.modules[module], _has_kernel)
         raise ValueError(
-            f"metric {name!r} is {short_repr(metric)}; expected a clickgym.runner.Metric with a "
-            f"kernel{suggestions(attribute, own)}"
+            f"metric {name!r} is {short_repr(metric)}; expected a clickgym.runner.Metric whose "
+            f'kernel is a function, as in Metric("what it measures", my_kernel)'
+            f"{suggestions(attribute, own)}"
         )
+    try:
+        inspect.signature(metric.kernel).bind(*KERNEL_ARGUMENTS)
+    except TypeError:
+        taken = inspect.signature(metric.kernel)
+        raise ValueError(
+            f"metric {name!r}: its kernel takes {taken}; expected ({', '.join(KERNEL_ARGUMENTS)})"
+        ) from None
     return metric._replace(kernel=kernel(metric.kernel))
 
 

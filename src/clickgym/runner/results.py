@@ -347,6 +347,9 @@ class Results:
             measures=measure_names,
             cells=[cell for config in self.configs for cell in config.cells],
             shares={name for config in self.configs for name in config.shares},
+            descriptions=dict(
+                pair for config in self.configs for pair in config.descriptions.items()
+            ),
         )
         figure = regret_figure(self.rows, options)
         if path is not None:

@@ -78,6 +78,7 @@ class Config:
             name.
         shares: the columns of the metrics whose mean per session is between 0 and 1, which a figure
             must know without importing the users' own code.
+        descriptions: the descriptions of the users' own metrics, keyed by column.
         seed: the seed of the sweep.
         envs, instances, agents: what each label stands for, keyed by label.
         cells: the combinations of environment, instance and agent, in the order of the table.
@@ -94,6 +95,7 @@ class Config:
     cells: list[Cell]
     own_metrics: dict[str, Fingerprint] = field(default_factory=dict)  # clickgym 9.0 had none
     shares: list[str] = field(default_factory=list)
+    descriptions: dict[str, str] = field(default_factory=dict)
     results: int = RESULTS_VERSION
 
     @classmethod
@@ -110,7 +112,8 @@ class Config:
         """
         check_format(source, content.get("format"))
         try:
-            content = {"own_metrics": {}, "shares": [], "results": 1, **content}
+            since_9_0 = {"results": 1, "own_metrics": {}, "shares": [], "descriptions": {}}
+            content = {**since_9_0, **content}
             values = {field.name: content[field.name] for field in fields(cls)}
             for name in ("envs", "instances", "agents", "own_metrics"):
                 fingerprints = values[name].items()
@@ -204,6 +207,7 @@ class Config:
             self,
             versions=self.versions | other.versions,
             shares=other.shares,
+            descriptions=other.descriptions,
             envs=envs,
             instances=instances,
             agents=agents,

@@ -98,8 +98,8 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 class PlotOptions(NamedTuple):
-    """The options of `Results.plot`; the sweep's cells, which say when users change; and the
-    metrics whose mean per session is between 0 and 1.
+    """The options of `Results.plot`; the sweep's cells, which say when users change; the metrics
+    whose mean per session is between 0 and 1; and the descriptions of users' own metrics, by name.
     """
 
     log: bool
@@ -111,12 +111,14 @@ class PlotOptions(NamedTuple):
     measures: Sequence[str]
     cells: Sequence[Cell]
     shares: Container[str]
+    descriptions: Mapping[str, str]
 
     def text(self, name: str) -> str:
         """Return the text that the figure shows for a name. Dollar signs are escaped, because
         matplotlib would read the text between two dollar signs as a formula.
         """
-        return self.names.get(name, shorten(name)).replace("$", r"\$")
+        text = self.names.get(name) or shorten(self.descriptions.get(name) or name)
+        return text.replace("$", r"\$")
 
 
 def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
@@ -306,7 +308,7 @@ def _draw(
     label = options.text(measure)
     if is_regret:
         label = f"cumulative {label}"
-    elif is_sum(measure):
+    elif is_sum(measure) and not (measure in options.descriptions and measure in options.shares):
         label = f"{label} per session"
     label = textwrap.fill(label, LETTERS_PER_AXIS_LINE)
     if options.reference is not None:

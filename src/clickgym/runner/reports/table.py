@@ -273,11 +273,14 @@ def notes_on_means(
     *averaged, last_one = [names.get("reward", "Reward"), *summed, *time]
     subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
     yield f"{subject} per session{', and time is wall time' * len(time)}."
-    if any(table[name].null_count() for name in ("reward", *metrics)):
+    missing = table.filter(polars.any_horizontal(col("reward", *metrics).is_null()))
+    if len(missing.filter(IS_OWN)):
         yield (
             "– means not measured, because your own loop measures no additional metrics, and no "
-            "reward that a wrapper changed; or that a metric was nan in some session."
+            "reward that a wrapper changed."
         )
+    if len(missing.filter(~IS_OWN)):
+        yield "– means that the metric was nan in some session."
     unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     if len(unknown_envs):
         unknown_text = f"Regret is unknown in {', '.join(map(shorten, unknown_envs))}"

@@ -234,6 +234,11 @@ def config_of(
         shares=[
             label or name for label, name in map(split_label, metrics) if metric_of(name).is_share
         ],
+        descriptions={
+            label or name: str(metric_of(name).description)
+            for label, name in map(split_label, metrics)
+            if is_own(name)
+        },
         seed=seed,
         envs={label: fingerprint_of(env, env_of[label]) for label, env in envs.items()},
         instances=instance_fingerprints,
