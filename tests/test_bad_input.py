@@ -70,7 +70,7 @@ RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
 RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'any_click'?
 RUN --metrics clumsy:share        the module 'clumsy' has no 'share' (available: zero)
-RUN --metrics clumsy:builtin      expected a clickgym.runner.Metric with a kernel
+RUN --metrics clumsy:builtin      whose kernel is a function, as in Metric(
 RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an integer k
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV CartPole-v1                   plays only environments in which an action is a list of items
@@ -92,7 +92,9 @@ AGENT ends:MyAgent                'ends' cannot be imported: its import parses t
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
 run CascadeMDPRank-v0 -a Random -i habits --horizon 9   did you mean 'habit'? (available: clickbait,
 run tests.helpers.news:FrontPage-v0 -a Random -i habit --horizon 9   it has no instances
-INSTANCE none.json                the instance file none.json does not exist
+INSTANCE lon.json                 file lon.json does not exist; did you mean 'long.json'?
+INSTANCE other                    instance 'other' is a folder; name its files, as in other/*.json
+fit fil --model PBM --out x.json  fil: no such file; did you mean 'file'?
 INSTANCE uniform:n_item=3         n_item: unknown argument; did you mean 'n_items'?
 ENV PBMRank-v0:instance=uniform:seed=3,gap=1   write instance="uniform:seed=3,gap=..."
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
@@ -116,11 +118,8 @@ def test_command(workplace, capsys, line):
 
 
 def files_of(folder):
-    return {
-        file: file.stat().st_mtime_ns
-        for file in folder.rglob("*")
-        if "__pycache__" not in file.parts
-    }
+    files = [file for file in folder.rglob("*") if "__pycache__" not in file.parts]
+    return {file: file.stat().st_mtime_ns for file in files}
 
 
 # ------------------------------------------------------------ calls

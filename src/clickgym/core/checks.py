@@ -67,7 +67,10 @@ def as_call(obj: object, **arguments: object) -> str:
 
 def unknown_message(noun: str, name: object, names: Iterable[str]) -> str:
     """Return the error message for an unknown name, with suggestions of known names."""
-    return f"unknown {noun} {short_repr(name)}{suggestions(name, names)}"
+    names = [*names]
+    is_several = str(name).partition(",")[0] in names and "," in str(name)
+    hint = "; put a space between names, not a comma" if is_several else ""
+    return f"unknown {noun} {short_repr(name)}{hint or suggestions(name, names)}"
 
 
 def suggestions(name: object, names: Iterable[str]) -> str:
@@ -114,7 +117,8 @@ def check_labels(name: str, values: Any) -> tuple[str, ...]:
     """Return a sequence of distinct strings as a tuple; a ValueError for any other value names the
     argument.
     """
-    labels = tuple(as_list(name, values, "a sequence of strings"))
+    example = f", such as [{values!r}]" if isinstance(values, str) else ""
+    labels = tuple(as_list(name, values, f"a sequence of strings{example}"))
     if not all(isinstance(label, str) for label in labels) or len(set(labels)) < len(labels):
         raise value_error(name, values, "distinct strings")
     return labels

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_path, is_sequence, short_repr
+from ..core.checks import check_choice, check_path, is_sequence, short_repr, suggestions
 from ..core.files import one_line_errors
 from .log import ClickLog
 
@@ -162,10 +162,21 @@ def read_log(
 def _files_of(pattern: str | PathLike[str]) -> list[Path]:
     """Return the files that match a glob. If a file has exactly the given name, return only this
     file, because file names may contain brackets.
+
+    Raises:
+        FileNotFoundError: no file matches.
+        ValueError: the name is that of a folder.
     """
     path = check_path("source", pattern)
-    matches = [] if path.exists() else sorted(glob(str(path), recursive=True))
-    return [Path(match) for match in matches] or [path]
+    if path.is_dir() and path.suffix != ".parquet":  # Polars reads a folder with this name
+        raise ValueError(f"{path} is a folder; name its files, as in {path}/*.csv")
+    if path.exists():
+        return [path]
+    matches = sorted(glob(str(path), recursive=True))
+    if not matches:
+        others = [file.name for file in path.parent.glob("[!.]*")]
+        raise FileNotFoundError(f"{path}: no such file{suggestions(path.name, others)}")
+    return [Path(match) for match in matches]
 
 
 def log_name(files: Sequence[str | PathLike[str]]) -> str:

@@ -315,10 +315,14 @@ def check_base_name(name: str, kind: str | None = None) -> str:
             "(clickgym list instances shows all names)"
         )
     if base not in FAMILIES and base not in shipped_instances():
+        path = Path(base)
+        if path.is_dir():
+            raise ValueError(f"instance {base!r} is a folder; name its files, as in {path}/*.json")
         names = list_instances()
         suited = [each for each in names if kind is None or kind in load_instance(each).models]
+        known = [*(suited or names), *_json_files(path.parent)]
         raise ValueError(
-            unknown_message("instance", base, suited or names)
+            unknown_message("instance", base, known)
             + "; the name of an instance file must end with .json"
         )
     return base
@@ -402,8 +406,14 @@ def _read_file(path: Path) -> Instance:
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise ValueError(f"the instance file {path} does not exist") from None
+        hint = suggestions(path, _json_files(path.parent))
+        raise ValueError(f"the instance file {path} does not exist{hint}") from None
     return _from_content(path.stem, content, path)
+
+
+def _json_files(folder: Path) -> list[str]:
+    """Return the paths of the JSON files in a folder, for messages about a file's name."""
+    return sorted(str(path) for path in folder.glob("*.json"))
 
 
 def _from_content(name: str, content: Mapping[str, Any], source: object) -> Instance:
