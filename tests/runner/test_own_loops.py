@@ -170,16 +170,13 @@ def test_worlds_that_one_agent_did_not_play_are_named():
     assert "ContextualPBMRank-v0, personal:seed=2" in str(results)
 
 
-def test_a_module_in_a_sweep_does_not_make_another_environment():
-    """A sweep imports the module of an environment; a loop in the same program has only its id."""
-    sweep = clickgym.sweep(["tests.helpers.news:FrontPage-v0"], ["Random"], 40, 2, n_jobs=1)
+def test_a_module_or_an_instance_in_an_id_does_not_make_another_environment():
+    """A sweep names both in its label; a loop has the environment's id, and the instance."""
+    sweep = clickgym.sweep(["tests.helpers.news:FrontPage-v0"], ["Random"], 1, 2, n_jobs=1)
     for env_id in ("FrontPage-v0", "tests.helpers.news:FrontPage-v0"):
         env = clickgym.RecordRegret(gym.make(env_id, tells="regret"))
         env.reset(seed=0)
-        for _ in range(40):
-            *_, over, cut, _ = env.step(env.action_space.sample())
-            if over or cut:
-                env.reset()
+        env.step(env.action_space.sample())
         single = env.result("mine")
         assert single.env == "FrontPage-v0:tells=regret"
     single = dataclasses.replace(single, env="FrontPage-v0")
@@ -187,3 +184,8 @@ def test_a_module_in_a_sweep_does_not_make_another_environment():
     assert both.table()["env"].to_list() == ["FrontPage-v0"] * 2
     assert "not finished" not in str(both)
     assert clickgym.Results(sweep).names("env") == ["tests.helpers.news:FrontPage-v0"]
+    pbm = "PBMRank-v0:instance=uniform:seed=1"
+    sweep, run = clickgym.sweep([pbm], ["Random"], 9, 2, n_jobs=1), clickgym.run("TopRank", pbm, 9)
+    assert clickgym.Results([sweep, run]).names("env") == ["PBMRank-v0"]
+    same = dataclasses.replace(run, agent="Random")  # no run of the sweep's agent
+    assert clickgym.Results([sweep, same]).names("env") == [pbm, "PBMRank-v0"]

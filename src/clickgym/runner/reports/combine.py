@@ -9,22 +9,40 @@ from itertools import combinations
 import polars
 from polars import col
 
+from ...core.specs import format_spec, parse_spec
 from ...measure.result import HOW_PLAYED, NO_SESSION, same_users_message
 from ..sweep_folder import Config
 from .summaries import IS_OWN
 
 
 def same_environments(frames: Sequence[polars.DataFrame]) -> dict[str, str]:
-    """Return the environments that a sweep named with their module, as in ``my_module:News-v0``,
-    and that single runs name by their id alone: the id of each label.
+    """Return the name that single runs have for each environment that a sweep names with a module
+    or an instance, as in ``my_module:News-v0`` or ``PBMRank-v0:instance=uniform``, by the sweep's
+    label. Labels are left out if an agent has both single runs and runs of a sweep there.
 
     Args:
         frames: the rows of all parts.
     """
-    labels = {label for rows in frames for label in rows["env"].unique()}
-    singles = {env for rows in frames for env in rows.filter(col("sweep_seed").is_null())["env"]}
-    ids = {label: label.partition(":")[2] for label in labels}
-    return {label: env_id for label, env_id in ids.items() if env_id in singles}
+    columns, is_single = ["env", "instance", "agent"], col("sweep_seed").is_null()
+    runs = {run for rows in frames for run in rows[columns].unique().rows()}
+    singles = {run for rows in frames for run in rows.filter(is_single)[columns].unique().rows()}
+    played = {(env, instance) for env, instance, _ in singles}
+    names = {label: _without_module_and_instance(label) for label, *_ in runs}
+    mixed = {label for label, instance, agent in runs if (names[label], instance, agent) in singles}
+    return {
+        label: names[label]
+        for label, instance, _ in runs
+        if (names[label], instance) in played and label not in mixed
+    }
+
+
+def _without_module_and_instance(label: str) -> str:
+    try:
+        name, arguments = parse_spec(label)
+    except ValueError:  # a label that the user chose
+        return label
+    arguments.pop("instance", None)
+    return format_spec(name.rpartition(":")[2], arguments) or label
 
 
 def check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
