@@ -75,7 +75,7 @@ RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an in
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV CartPole-v1                   plays only environments in which an action is a list of items
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
-ENV PBMRank-v0:n_items=20         try instance='uniform:n_items=20'
+ENV PBMRank-v0:n_items=20         write instance="uniform:n_items=20"
 ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
 AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?
 AGENT TRPO                        name it with its library, as sb3_contrib:TRPO
@@ -96,7 +96,8 @@ INSTANCE lon.json                 file lon.json does not exist; did you mean 'lo
 INSTANCE other                    instance 'other' is a folder; name its files, as in other/*.json
 fit fil --model PBM --out x.json  fil: no such file; did you mean 'file'?
 INSTANCE uniform:n_item=3         n_item: unknown argument; did you mean 'n_items'?
-ENV PBMRank-v0:instance=uniform:seed=3,gap=1   write instance="uniform:seed=3,gap=..."
+ENV PBMRank-v0:instance=uniform:seed=3,gap=1   write instance="uniform:seed=3,gap=1"
+run ContextualPBMRank-v0:users=test -a Random -i personal   --instances personal:users=test
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
 OUT file                          file cannot be a folder, because it or a part of its path
 """.strip().splitlines()
@@ -181,8 +182,8 @@ CALLS = {
     "CascadeVI ranks by .*those of CascadeMDPRank": lambda: run("CascadeVI", "PBMRank-v0", 9),
     # users
     "unknown click model 'PMB'; did you mean 'PBM'": lambda: ClickEnv("PMB"),
-    'or attraction, not both; .* write instance="uniform:seed=9,att': lambda: gym.make(
-        "CMRank-v0", instance="uniform:seed=9", attraction=[0.5]
+    'or users, not both; .* write instance="personal:seed=9,users=test"': lambda: gym.make(
+        "ContextualCMRank-v0", instance="personal:seed=9", users="test"
     ),
     "write vector_kwargs=": lambda: gym.make_vec("CMRank-v0", 2, "sync", autoreset_mode="Disabled"),
     "attraction, examination; missing: exam": lambda: ClickEnv("PBM", attraction=[0.5]),

@@ -76,10 +76,8 @@ def test_streams_in_processes(mode: str) -> None:
     """They are recorded like streams in one process, and the run has the environment's id. Nobody
     knows whether sessions came before, and stream 1 has the users of the next seed.
     """
-    vectors: Any = (SyncVectorEnv, AsyncVectorEnv)
-    made = [
-        vector([lambda: gym.make("FrontPage-v0")] * 2, autoreset_mode=mode) for vector in vectors
-    ]
+    pages: Any = [lambda: gym.make("FrontPage-v0")] * 2
+    made = [vector(pages, autoreset_mode=mode) for vector in (SyncVectorEnv, AsyncVectorEnv)]
     made.append(gym.make_vec("FrontPage-v0", 2, vector_kwargs={"autoreset_mode": mode}))
     results = []
     for streams in made:
@@ -129,3 +127,8 @@ def test_what_cannot_be_recorded() -> None:
         play(RecordVectorRegret(SyncVectorEnv([Whole] * 2)))
     with pytest.raises(TypeError, match="expected a vector environment"):
         RecordVectorRegret(News())  # type: ignore[arg-type]
+    streams = SyncVectorEnv([lambda: TimeLimit(News(), 1)], autoreset_mode="Disabled")
+    (envs := RecordVectorRegret(streams)).reset()
+    envs.step([[0, 1, 2]])
+    with pytest.raises(SessionError, match="reset the streams whose episodes are over"):
+        envs.step([[0, 1, 2]])

@@ -56,7 +56,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     check_kind("env", env, gym.Env, AN_ENV)
     list_size = list_sizes(env.action_space)
     if list_size is None:
-        raise _no_lists(env, env.action_space)
+        raise no_lists(env, env.action_space)
     n_items, n_positions = list_size
     if not isinstance(env.unwrapped, ClickEnv):
         check_positions(n_positions, n_items)
@@ -69,7 +69,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     )
 
 
-def _no_lists(env: Any, actions: gym.Space[Any]) -> ValueError:
+def no_lists(env: Any, actions: gym.Space[Any]) -> ValueError:
     """Return the error to raise if the actions of an environment are not ranked lists."""
     return ValueError(
         f"the action space of {env} is {actions}; expected ranked lists: "
@@ -91,7 +91,7 @@ def check_shows_clicks(env: Any, n_positions: int | None = None) -> int:
     if not size or size != (n_positions or size):
         actions = getattr(env, "single_action_space", env.action_space)
         if list_sizes(actions) is None:
-            raise _no_lists(env, actions)
+            raise no_lists(env, actions)
         cure = "; put wrappers that change observations around RecordVectorRegret"
         raise ValueError(
             f"the observation space of {env} is {space}; expected the clicks on "

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import short_repr, suggestions
-from .instances.instance import AnyInstance, check_base_name, load_instance
+from ..core.checks import suggestions
+from ..core.specs import format_spec, parse_spec
+from .instances.instance import FAMILIES, AnyInstance, check_base_name, load_instance
 from .simulation.user_model import UserModel, user_model_class
 from .users.contextual import ContextualModel
 from .users.piecewise_stationary import PiecewiseStationaryModel
@@ -87,12 +88,12 @@ def resolve_model(
     kind = click_model.name() if form == "" else f"{model_class.name()} of {click_model.name()}"
     if parameters:
         shapes = getattr(click_model, "shapes", ())
-        names = [*inspect.signature(model_class).parameters, *shapes]
+        names = [*signature(model_class).parameters, *shapes]
         _check_parameters(parameters, names, instance)
         if instance is not None:
-            given, hint = ", ".join(parameters), _instance_hint(instance, next(iter(parameters)))
+            given, hint = ", ".join(parameters), _instance_hint(instance, parameters)
             raise ValueError(f"pass either an instance or {given}, not both{hint}")
-        if n_positions is not None and "n_positions" in inspect.signature(model_class).parameters:
+        if n_positions is not None and "n_positions" in signature(model_class).parameters:
             parameters["n_positions"] = n_positions
         _check_complete(parameters, model_class)
         users = model_class(**parameters)
@@ -128,41 +129,46 @@ def _check_parameters(
     parameters: Mapping[str, Any], names: Sequence[str], instance: object
 ) -> None:
     """Check that each parameter's name is one of ``names``, which the users accept; the TypeError
-    suggests a similar name, quotes around an ``instance`` with several arguments, and where
-    Gymnasium takes the autoreset mode.
+    suggests a similar name, the instance to which the parameter belongs, and where Gymnasium takes
+    the autoreset mode.
     """
-    for parameter in parameters:
+    for parameter, value in parameters.items():
         if parameter in names:
             continue
         if parameter == "n_items":
-            example = f"instance='uniform:n_items={short_repr(parameters[parameter])}'"
-            raise TypeError(
-                "n_items is determined by the instance or the parameters"
-                f"{_instance_hint(instance, parameter) or f'; try {example}'}"
-            )
+            hint = _instance_hint(instance or "uniform", {parameter: value})
+            raise TypeError(f"n_items is determined by the instance or the parameters{hint}")
         # TorchRL searches the message for Python's words, and then tries without the argument.
         words = f"unexpected keyword argument {parameter!r}"
         words += suggestions(parameter, dict.fromkeys([*names, *ENV_ARGUMENTS]))
         if parameter == "autoreset_mode":
             words += "; with a vectorization_mode, write vector_kwargs={'autoreset_mode': ...}"
-        raise TypeError(words + _instance_hint(instance, parameter))
+        raise TypeError(words + _instance_hint(instance, {parameter: value}))
 
 
-def _instance_hint(instance: object, parameter: str) -> str:
-    """Return a hint at the quotes that an instance with arguments needs in an id, because a comma
-    ends the instance there; an empty text if the instance has no arguments.
+def _instance_hint(instance: object, parameters: Mapping[str, Any]) -> str:
+    """Return a hint that shows how to write the parameters that may be meant for an instance:
+    numbers or texts with the name of an argument of some family. The text is empty without any.
     """
-    if not isinstance(instance, str) or ":" not in instance:
+    names = {
+        "shuffle",
+        *(name for make in FAMILIES.values() for name in signature(make).parameters),
+    }
+    meant = {
+        name: value
+        for name, value in parameters.items()
+        if name in names and isinstance(value, str | int | float)
+    }
+    if not meant:
         return ""
-    return (
-        f"; if {parameter} belongs to the instance, write "
-        f'instance="{instance},{parameter}=...", in a shell within single quotes'
-    )
+    name, arguments = parse_spec(instance) if isinstance(instance, str) else ("NAME", {})
+    spec, given = format_spec(name, {**arguments, **meant}), " and ".join(meant)
+    return f'; if {given} belongs to the instance, write instance="{spec}" (--instances {spec})'
 
 
 def _check_complete(parameters: Mapping[str, Any], model_class: Any) -> None:
     """Check that no parameter without a default is missing; the TypeError names all of them."""
-    arguments = inspect.signature(model_class).parameters.values()
+    arguments = signature(model_class).parameters.values()
     required = [
         argument.name
         for argument in arguments
@@ -172,6 +178,7 @@ def _check_complete(parameters: Mapping[str, Any], model_class: Any) -> None:
     if missing := [name for name in required if name not in parameters]:
         raise TypeError(
             f"{model_class.__name__} requires {', '.join(required)}; missing: {', '.join(missing)}"
+            f"{_instance_hint(None, parameters)}"
         )
 
 

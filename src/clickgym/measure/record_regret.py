@@ -266,7 +266,8 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         ValueError: the observations of the streams are not clicks, or there are several streams,
             and their users change at fixed sessions.
         SessionError: ``step`` returned clicks other than 0 or 1, or a reward or regret that is not
-            finite; or a wrapper inside changes the rewards, and the infos have no regret.
+            finite; or a wrapper inside changes the rewards, and the infos have no regret; or the
+            autoreset mode is DISABLED, and a stream whose episode is over was not reset.
 
     Warns:
         UserWarning: users have a memory, and ``max_episode_steps`` ends episodes before they leave;
@@ -300,8 +301,8 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         super().__init__(env)
         self._is_compiled = isinstance(env, ClickVectorEnv)
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self._resets_next = mode is AutoresetMode.NEXT_STEP
-        self._is_over: Any = None  # a mask of the streams that the next step only resets, if any
+        self._mode, self._resets_next = mode, mode is AutoresetMode.NEXT_STEP
+        self._is_over: Any = None  # a mask of the streams whose episodes are over, if any are
         if isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv):
             self._n_seeds = env.num_envs
         self._begin(stream)
@@ -317,9 +318,14 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         return start
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        if self._mode is AutoresetMode.DISABLED and np.any(self._is_over):
+            raise SessionError(
+                f"{name_of(self._stream)}: with AutoresetMode.DISABLED, reset the streams whose "
+                'episodes are over: reset(options={"reset_mask": terminated | truncated})'
+            )
         outcome = observations, rewards, terminated, truncated, infos = self.env.step(actions)
         only_reset = self._is_over
-        if self._resets_next:
+        if self._mode is not AutoresetMode.SAME_STEP:
             is_over = terminated | truncated
             self._is_over = is_over if is_over.any() else None
         if only_reset is None or not only_reset.all():

@@ -145,6 +145,9 @@ def test_the_way_out_of_a_refusal() -> None:
     model = sb3.PPO(PlackettLuceActorCritic, envs, **FEW).learn(256)
     assert envs.meter.step == envs.result("mine").steps[-1] == 256
     assert clickgym.run(FrozenPolicy(model=model), env, 20, seed=1).steps[-1] == 20
+    env.action_space = gym.spaces.MultiDiscrete([5, 4, 3])
+    with pytest.raises(ValueError, match=r"is MultiDiscrete\(\[5 4 3\]\); expected ranked lists"):
+        vec_env(lambda: env, 1)
 
 
 @pytest.mark.parametrize("actions", ["rankings", "scores", "items"])

@@ -49,8 +49,7 @@ def test_a_saved_model_knows_its_lists(tmp_path):
     """The action space of a saved model tells how its actions become lists."""
     env = ScoresAction(ClickEnv(SMALL))
     model = trained(PPO, env, **FEW)
-    model.save(tmp_path / "model.zip")
-    file = tmp_path / "model.zip"
+    model.save(file := tmp_path / "model.zip")
     agents = [FrozenPolicy(model=it) for it in (model, PPO.load(file))]
     agents += [FrozenPolicy(model=file, algorithm=PPO)]
     agents += [clickgym.make_agent(f"FrozenPolicy:model={file},algorithm=PPO", ClickEnv(SMALL))]
@@ -106,9 +105,8 @@ def test_masked_policy():
         shown = agent.rank(clicks)
         done = False
         while not done:
-            choice, _ = model.predict(
-                observation, deterministic=True, action_masks=env.action_masks()
-            )
+            masks = env.action_masks()
+            choice, _ = model.predict(observation, deterministic=True, action_masks=masks)
             observation, _, done, _, _ = env.step(choice)
         np.testing.assert_array_equal(shown, observation["placed"].argmax(axis=1))
         clicks = observation["observation"]
@@ -210,9 +208,8 @@ def test_a_flattened_state_is_one_hot(wrap):
         regret = []
         seen, _ = env.reset(seed=1)
         while len(regret) < 30:
-            seen, _, terminated, truncated, info = env.step(
-                model.predict(seen, deterministic=True)[0]
-            )
+            action, _ = model.predict(seen, deterministic=True)
+            seen, _, terminated, truncated, info = env.step(action)
             regret += [info["regret"]] if "regret" in info else []
             if terminated or truncated:
                 seen, _ = env.reset()
@@ -231,20 +228,15 @@ def test_a_model_loaded_with_its_normalisation(tmp_path):
     with one_thread():
         envs = envs_of_training(FlattenObservation, True)
         model = trained(PPO, envs, **OF_LISTS)
-        model.save(tmp_path / "model.zip")
-        envs.save(str(tmp_path / "statistics.pkl"))
+        model.save(file := tmp_path / "model.zip")
+        envs.save(statistics := str(tmp_path / "statistics.pkl"))
         fresh = envs_of_training(FlattenObservation, False)
-        loaded = PPO.load(
-            tmp_path / "model.zip", env=VecNormalize.load(str(tmp_path / "statistics.pkl"), fresh)
-        )
+        loaded = PPO.load(file, env=VecNormalize.load(statistics, fresh))
         sent = pickle.loads(pickle.dumps(model))
         env = ClickEnv(FEATURES)
-        results = [
-            clickgym.run(FrozenPolicy(4, 2, model=each), env, 100, seed=0)
-            for each in (model, loaded, sent)
-        ]
-        for result in results[1:]:
-            np.testing.assert_array_equal(result.regret, results[0].regret)
+        agents = [FrozenPolicy(4, 2, model=each) for each in (model, loaded, sent)]
+        first, *others = (clickgym.run(agent, env, 100, seed=0).regret.tolist() for agent in agents)
+        assert others == [first, first]
 
 
 def test_drawn_actions_repeat_with_the_seed_and_disturb_no_training():

@@ -116,8 +116,7 @@ def test_policy_for_lists_learns_on_native_streams() -> None:
     """A training takes one line, and its result is one run."""
     envs = vec_env("PBMRank-v0", 8, seed=0, max_episode_steps=10)
     settings = {"n_steps": 8, "batch_size": 32, "gamma": 0.0, "seed": 0, "device": "cpu"}
-    model = sb3.PPO(PlackettLuceActorCritic, envs, **settings)
-    model.learn(128)
+    model = sb3.PPO(PlackettLuceActorCritic, envs, **settings).learn(128)
     assert [episode["l"] for episode in model.ep_info_buffer] == [10] * 8
     mine = VecNormalize(envs, norm_obs=False).result("mine")
     assert (mine.agent, mine.seed, mine.steps[-1]) == ("mine", 0, 128)

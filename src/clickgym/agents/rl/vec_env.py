@@ -14,13 +14,14 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from ...core.checks import check_choice, check_count, check_flag, check_kind, short_repr
 from ...core.specs import parse_spec
+from ...envs.env_properties import no_lists
 from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import NumberedLists, Scores
 from ...envs.wrappers.item_by_item import (
@@ -86,10 +87,11 @@ def vec_env(
         TypeError: ``env`` is not an id, a class, a function or a vector environment; or ``n_envs``
             or other arguments are passed together with a vector environment; or an argument is
             unknown.
-        ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``; or there
-            are several streams, and their users change at fixed sessions, or the function ``env``
-            returned the same environment for two of them; or, in a step, ``minus_regret`` is True
-            and ``info`` has no regret.
+        ValueError: the vector environment has an autoreset mode other than ``SAME_STEP``; or the
+            positions of a list have different numbers of items; or there are several streams, and
+            their users change at fixed sessions, or the function ``env`` returned the same
+            environment for two of them; or, in a step, ``minus_regret`` is True and ``info`` has no
+            regret.
 
     Warns:
         UserWarning: a model's seed replaces another ``seed`` that was given here; or streams have
@@ -129,7 +131,10 @@ def vec_env(
             "env is already a vector environment: leave out n_envs, and pass the other "
             "arguments to gym.make_vec when you create the environment"
         )
-    checked_stream("vec_env steps", streams)
+    stream = checked_stream("vec_env steps", streams)
+    space = stream.unwrapped.action_space
+    if isinstance(space, MultiDiscrete) and np.ptp(space.nvec):  # a wrapper may have other actions
+        raise no_lists(stream, space)
     if not isinstance(env, VectorEnv):
         streams = RecordVectorRegret(streams)
     elif not isinstance(streams, VectorWrapper):
