@@ -136,15 +136,16 @@ def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str) -> No
     [("stable_baselines3:PPO", "PBMRank-v0"), ("stable_baselines3:A2C", "ContextualPBMRank-v0")],
 )
 def test_ppo_and_a2c_of_the_library_draw_whole_lists(name: str, env_id: str) -> None:
-    """PPO and A2C use the policy of the named learners, which reads the features of each item.
-    Another policy may be named, and further arguments are passed to the library.
+    """PPO and A2C use the policy of the named learners, which reads the features of each item, also
+    if it is named. Another policy may be named, and further arguments are passed to the library.
     """
-    env, given = gym.make(env_id), {"n_envs": 4, "n_steps": 4, "vf_coef": 0.25}
-    agent = clickgym.make_agent(name, env, seed=0, **given)
-    clickgym.run(agent, env, 16, seed=0)
-    assert isinstance(agent.model.policy, PlackettLuceActorCritic)
-    assert agent.model.policy.sees_features == (env_id == "ContextualPBMRank-v0")
-    assert agent.model.vf_coef == 0.25
+    env, given, regrets = gym.make(env_id), {"n_envs": 4, "n_steps": 4, "vf_coef": 0.25}, set()
+    for named in ({}, {"policy": "PlackettLuceActorCritic"}, {"policy": PlackettLuceActorCritic}):
+        agent = clickgym.make_agent(name, env, seed=0, **given, **named)
+        regrets.add(clickgym.run(agent, env, 16, seed=0).regret[-1])
+        assert isinstance(policy := agent.model.policy, PlackettLuceActorCritic)
+        assert (policy.sees_features, agent.model.vf_coef) == (env_id != "PBMRank-v0", 0.25)
+    assert len(regrets) == 1 or env_id == "PBMRank-v0"  # there, items may have another order
     agent = clickgym.make_agent(name, env, seed=0, **given, policy="MlpPolicy")
     clickgym.run(agent, env, 16, seed=0)
     assert not isinstance(agent.model.policy, PlackettLuceActorCritic)

@@ -156,8 +156,7 @@ def logged(algorithm, policy, envs, folder):
 
 def test_callback_warns_of_a_first_update_after_the_end():
     """With eight streams and n_steps=16, PPO first learns after 128 sessions."""
-    envs = vec_env("PBMRank-v0", 8)
-    model = sb3.PPO(PlackettLuceActorCritic, envs, n_steps=16, gamma=0.0, seed=0, device="cpu")
+    model = sb3.PPO(PlackettLuceActorCritic, vec_env("PBMRank-v0", 8), n_steps=16, gamma=0.0)
     with pytest.warns(UserWarning, match=r"after n_steps \* n_envs = 128 steps") as found:
         model.learn(100, RegretCallback())
     assert found[0].filename == __file__

@@ -273,8 +273,10 @@ class Learner(BaseAgent):
         if arguments.get("policy") == "MultiInputPolicy":  # the streams flatten their observations
             arguments["policy"] = "MlpPolicy"
         policy = next(iter(self.algorithm().policy_aliases), "MlpPolicy")
-        if self.draws_lists:
+        if self.draws_lists or arguments.get("policy") == "PlackettLuceActorCritic":
             from .plackett_luce import PlackettLuceActorCritic as policy
+
+            arguments.pop("policy", None)  # the library does not know the name
         gamma = 1.0 if self.actions == "items" else 0.0
         if discount is not None:  # spread a session's discount over its choices
             gamma = discount ** (1 / self.choices)
@@ -302,14 +304,17 @@ class Learner(BaseAgent):
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
 
+        from .plackett_luce import PlackettLuceActorCritic
         from .vec_env import StableBaselinesVecEnv
 
         with_features = "features" in getattr(envs.single_observation_space, "spaces", ())
         if with_features and self.model is None:
             self.hyperparameters |= self._of_features
-        items = None if self.draws_lists else self._order
-        is_flat = not (self.draws_lists and with_features)
-        streams = StableBaselinesVecEnv(envs, self.actions, items, is_flat)
+        policy = self.arguments(discount)["policy"]
+        scores_rows = isinstance(policy, type) and issubclass(policy, PlackettLuceActorCritic)
+        scores_rows = scores_rows and with_features  # row i describes item i
+        items = None if self.draws_lists or scores_rows else self._order
+        streams = StableBaselinesVecEnv(envs, self.actions, items, is_flat=not scores_rows)
         choices = self.choices
         seed = int(self.rng.integers(2**31))
         # Seed the generators here: with a seed argument, the library would also reseed the streams.
