@@ -69,7 +69,7 @@ report other                      other is not a results folder
 RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
 RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'any_click'?
-RUN --metrics clumsy:share        the module 'clumsy' has no 'share' (available: zero)
+RUN --metrics clumsy:share        the module 'clumsy' has no 'share' (available: NoAgent,
 RUN --metrics clumsy:builtin      whose kernel is a function, as in Metric(
 RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an integer k
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?

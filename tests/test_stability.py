@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym import Results
 from clickgym.agents import AGENTS, FrozenPolicy
-from clickgym.logs import ClickLog, CMEstimator, Estimator
+from clickgym.logs import ClickLog, CMEstimator
 from clickgym.runner.sweep_folder import Config, versions
 from tests.helpers.public_api import public_api
 
@@ -140,8 +140,6 @@ def test_methods_of_classes_written_for_version_9_are_called():
 
     log = ClickLog([[0, 1]] * 2, [[1, 0], [0, 1]], [0] * 2, ("a", "b"), ("q",))
     assert HalfClicked().fit(log).log_likelihood(log) == pytest.approx(2 * [np.log(0.25)])
-    with pytest.raises(TypeError, match="has no method conditional_probabilities"):
-        type("Partial", (Estimator,), {"_fit": None, "model_of_pairs": None})()
 
 
 @pytest.mark.uncompiled

@@ -159,7 +159,7 @@ def _click_models() -> str:
 
 def _ranked(tasks: Sequence[ScoredTask]) -> list[tuple[Line, Summary]]:
     """Return the agents that played at least half of the tasks, with their scores, best first."""
-    summaries = [(line, line.summary(tasks, intervals=False)) for line in published_lines()]
+    summaries = [(line, line.summary(tasks)) for line in published_lines()]
     scored = [(line, summary) for line, summary in summaries if summary is not None]
     return sorted(scored, key=lambda pair: -pair[1].value)
 
@@ -280,7 +280,7 @@ def _recommended() -> str:
 
 def _best(lines: Sequence[Line], tasks: Sequence[ScoredTask]) -> list[str]:
     """Return the best agent over some tasks, its score, and the score of its worst runs."""
-    summaries = {line.agent: line.summary(tasks, intervals=False) for line in lines}
+    summaries = {line.agent: line.summary(tasks) for line in lines}
     scored = {agent: summary for agent, summary in summaries.items() if summary is not None}
     agent = max(scored, key=lambda name: scored[name].value)
     return [agent, f"{scored[agent].value:.2f}", f"{scored[agent].worst_run:.2f}"]

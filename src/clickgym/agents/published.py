@@ -97,14 +97,10 @@ agents are for. A family is a folder, or the module of the simple agents for com
 """
 
 
-def _family_of(agent: type) -> str:
-    return agent.__module__.split(".")[2]  # after "clickgym.agents"
-
-
 _PUBLISHED = [globals()[name] for name in __all__]
 FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
-    family: tuple(agent for agent in _PUBLISHED if _family_of(agent) == family)
-    for family in MADE_FOR
+    family: tuple(agent for agent in _PUBLISHED if agent.__module__.split(".")[2] == family)
+    for family in MADE_FOR  # the third part of a name such as clickgym.agents.cascade.kl_ucb
 }
 """The published agents of each family. The other columns of the tables come from the attributes of
 each class: ``paper``, ``bibtex_keys``, ``click_models``, ``observes`` and ``requires``.

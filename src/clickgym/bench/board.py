@@ -44,14 +44,14 @@ class Line(NamedTuple):
     scores: Scores
     seconds_per_session: float
 
-    def summary(self, tasks: Sequence[ScoredTask], intervals: bool = True) -> Summary | None:
-        """Return the agent's score over the given tasks, or None if the agent played fewer than
-        half of these tasks.
+    def summary(self, tasks: Sequence[ScoredTask]) -> Summary | None:
+        """Return the agent's score over the given tasks, without its interval, or None if the agent
+        played fewer than half of these tasks.
         """
         played = [task for task in tasks if task.name in self.scores]
         if 2 * len(played) < len(tasks) or not played:
             return None
-        return summarize(self.scores, tasks, intervals)
+        return summarize(self.scores, tasks, intervals=False)
 
     def abilities(self, tasks: Sequence[ScoredTask]) -> dict[str, Summary]:
         """Return the agent's score for each ability. Abilities in which the agent played fewer than
@@ -60,7 +60,7 @@ class Line(NamedTuple):
         summaries = {}
         for ability in ABILITIES:
             of_ability = [task for task in tasks if task.ability == ability]
-            summary = self.summary(of_ability, intervals=False)
+            summary = self.summary(of_ability)
             if summary is not None:
                 summaries[ability] = summary
         return summaries
@@ -159,7 +159,7 @@ def board(
         ability: the only ability that the table covers; by default, all abilities.
     """
     tasks = scored_tasks(features, ability)
-    summaries = [(line, line.summary(tasks, intervals=False)) for line in lines]
+    summaries = [(line, line.summary(tasks)) for line in lines]
     ranked = [(summary.value, line) for line, summary in summaries if summary is not None]
     rows = [line.board_row(tasks) for _, line in sorted(ranked, key=lambda pair: -pair[0])]
     has_several = len({task.ability for task in tasks}) > 1

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from .checks import suggestions
@@ -54,14 +53,12 @@ def module_of(noun: str, name: str) -> ModuleType:
     ) from fault
 
 
-def object_of(noun: str, name: str, is_one: Callable[[Any], bool]) -> Any:
+def object_of(noun: str, name: str) -> Any:
     """Return the object that ``"module:name"`` names, after importing its module.
 
     Args:
         noun: the word for the object in messages, such as "agent".
         name: the name of the module and the object.
-        is_one: a function that returns whether an object is what ``noun`` says. A message about an
-            unknown name suggests only such objects.
 
     Raises:
         ValueError, ImportError: there is no such module or object, or the module cannot be
@@ -72,25 +69,8 @@ def object_of(noun: str, name: str, is_one: Callable[[Any], bool]) -> Any:
     try:
         return operator.attrgetter(attribute)(module)
     except AttributeError:
+        public_names = [other for other in vars(module) if other[0] != "_"]
         raise ValueError(
             f"{noun} {name!r}: the module {module_name!r} has no {attribute!r}"
-            f"{suggestions(attribute, names_in(module, is_one))}"
+            f"{suggestions(attribute, public_names)}"
         ) from None
-
-
-def names_in(module: ModuleType, is_one: Callable[[Any], bool]) -> list[str]:
-    """Return the public names of the objects in a module for which ``is_one`` returns True. Classes
-    and functions that the module imports from another package are left out.
-    """
-    package = module.__name__.partition(".")[0]
-    return [
-        name
-        for name, value in vars(module).items()
-        if name[0] != "_"
-        and is_one(value)
-        # An instance has no module of its own: its attribute __module__ is its class's.
-        and (
-            not isinstance(value, type | FunctionType)
-            or value.__module__.partition(".")[0] == package
-        )
-    ]

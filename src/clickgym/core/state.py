@@ -29,14 +29,6 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-SIZES_OF_OTHERS = {
-    "d": "the number of features, which only a ContextualAgent knows: derive the agent from that "
-    "class, and pass n_features to super().__init__",
-    "S": "the number of states of users, which only a StateAgent knows: derive the agent from that "
-    "class, and pass n_states to super().__init__",
-}
-"""The letters that only some agents have, and how an agent gets them."""
-
 
 @cache
 def _arrays_of(state: type) -> list[tuple[str, np.dtype[Any], list[Any]]]:
@@ -106,12 +98,6 @@ def length_of(text: str, sizes: Mapping[str, int]) -> int:
     """
     match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
     if match is None or match[2] not in ("", *sizes):
-        letter = match[2] if match else ""
-        if letter in SIZES_OF_OTHERS:
-            raise ValueError(
-                f"an array in the state has the length {text!r}, where {letter} is "
-                f"{SIZES_OF_OTHERS[letter]}"
-            )
         raise ValueError(
             f"an array in the state has the length {text!r}; expected lengths such as L, K+1, "
             f"2K+1 or 64, with the letters {', '.join(sizes)}, and a space between two "

@@ -256,6 +256,4 @@ def _verdict(table: pl.DataFrame, n_lists: int, n_queries: int) -> tuple[str, st
     hint = ""
     if n_queries < LEAST_QUERIES:
         hint = f"; an interval needs {LEAST_QUERIES} queries"
-    elif not interval:
-        hint = "; there is no interval, because the lists of too few queries differ clearly"
     return "unknown", f"{unknown}: {fact}{hint}."

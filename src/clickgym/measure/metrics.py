@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, short_repr, suggestions, unknown_message
+from ..core.checks import as_array, short_repr, unknown_message, value_error
 from ..core.kernels import kernel
-from ..core.modules import names_in, object_of
+from ..core.modules import object_of
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
 from ..envs.env_properties import user_model_of
@@ -273,20 +273,12 @@ def is_own(name: str) -> bool:
     return ":" in name and name not in METRICS
 
 
-def _has_kernel(metric: Any) -> bool:
-    return isinstance(metric, Metric) and inspect.isfunction(metric.kernel)
-
-
 def _own_metric(name: str) -> Metric:
-    metric = object_of("metric", name, _has_kernel)
-    if not _has_kernel(metric):
-        module, _, attribute = name.partition(":")
-        own = names_in(sys.modules[module], _has_kernel)
-        raise ValueError(
-            f"metric {name!r} is {short_repr(metric)}; expected a clickgym.runner.Metric whose "
-            f'kernel is a function, as in Metric("what it measures", my_kernel)'
-            f"{suggestions(attribute, own)}"
-        )
+    metric = object_of("metric", name)
+    if not (isinstance(metric, Metric) and inspect.isfunction(metric.kernel)):
+        expected = "a clickgym.runner.Metric whose kernel is a function"
+        example = 'as in Metric("what it measures", my_kernel)'
+        raise value_error(f"metric {name!r}", metric, f"{expected}, {example}")
     try:
         inspect.signature(metric.kernel).bind(*KERNEL_ARGUMENTS)
     except TypeError:

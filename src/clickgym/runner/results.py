@@ -6,7 +6,6 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,6 @@ from .reports.summaries import (
 from .sweep_folder import (
     CONFIG,
     FIGURES,
-    LABEL_COLUMNS,
     ROWS,
     SUMMARY,
     Config,
@@ -310,8 +308,7 @@ class Results:
             emphasis: the agent whose line is thick; the thin lines of the other agents are drawn
                 over this line. By default, all lines are thin.
             names: a mapping from the names of agents, environments, instances and metrics to the
-                names that the figure shows. Names that do not occur in the figure are ignored; a
-                warning says so if such a name is nearly the same as one that occurs.
+                names that the figure shows. Names that do not occur in the figure are ignored.
             width: the width of the figure in inches, such as 3.3 for a column of a paper. If you
                 pass a width, the text has a size of eight points, and the figure has no title. By
                 default, the figure is sized for a screen, and its title says what is averaged.
@@ -332,7 +329,6 @@ class Results:
         for argument, agent in (("reference", reference), ("emphasis", emphasis)):
             if agent is not None:
                 check_choice(argument, agent, self.names("agent"))
-        self._warn_of_misspelt(names or {})
         log = log and reference is None
         measure_names = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
         for measure in measure_names:
@@ -383,21 +379,7 @@ class Results:
         """
         from .reports.table import to_latex
 
-        self._warn_of_misspelt(names or {})
         return to_latex(self, reference, names, caption, label)
-
-    def _warn_of_misspelt(self, names: Iterable[str]) -> None:
-        """Warn if a name does not occur in these results, but is nearly the same as one that does
-        and that is not among the names.
-        """
-        labels = {name for column in LABEL_COLUMNS for name in self.names(column)}
-        labels |= {"regret", "reward", *metrics_of(self.rows)}
-        for name in set(names) - labels:
-            for label in get_close_matches(name, labels - set(names), 1, cutoff=0.75):
-                warnings.warn(
-                    f"names has {name!r}, which does not occur; did you mean {label!r}?",
-                    stacklevel=3,
-                )
 
     def report(
         self,

@@ -323,9 +323,6 @@ def test_names_of_a_paper_in_latex():
     assert "learning\\_rate=10 loses far fewer clicks" in swept.to_latex()
     assert r"\caption{Mine, at 95\,\%.}" in swept.to_latex(caption=r"Mine, at 95\,\%.")
     assert swept.to_latex(names={"nobody": "x"}) == swept.to_latex()
-    for show in (swept.to_latex, swept.plot):
-        with pytest.warns(UserWarning, match="'UBMLinUBC', which does not .* mean 'UBMLinUCB'"):
-            show(names={"UBMLinUBC": "Ours"})
     with pytest.raises(ValueError, match="'Ours' for two names in the column agent"):
         swept.to_latex(names={"UBMLinUCB": "Ours", "C2UCB": "Ours"})
 
@@ -389,7 +386,7 @@ def test_numbers_of_the_table():
         ("abc", "a, b and c had their own users, not those of the others, so they have no diff"),
         ("abcd", "No agent had the same users as a, so there are no differences."),
         ("a", "Differences to b are over the same runs"),
-        ("", "Two runs are too few for p."),
+        ("", "p needs at least three runs."),
     ],
 )
 def test_notes_say_what_is_compared(apart, reason):

@@ -225,7 +225,7 @@ def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
         )
     if isinstance(algorithm, str):
         name = algorithm if ":" in algorithm else f"stable_baselines3:{algorithm}"
-        algorithm = object_of("algorithm", name, _can_load)
+        algorithm = object_of("algorithm", name)
     path = check_path("model", file)
     if not (path.exists() or path.with_name(f"{path.name}.zip").exists()):
         raise ValueError(f"the model file {path} does not exist")
@@ -240,10 +240,6 @@ def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
             "is damaged; pass the algorithm that saved it, as in algorithm='PPO' or, in a command, "
             "algorithm=PPO"
         ) from error
-
-
-def _can_load(obj: Any) -> bool:
-    return isinstance(obj, type) and hasattr(obj, "load")
 
 
 def _other_sizes(sizes: Any, others: Any) -> ValueError:

@@ -36,8 +36,8 @@ class RegretCallback(BaseCallback):
         if rollout_steps > n_steps:
             warnings.warn(
                 f"{type(self.model).__name__} learns for the first time after n_steps * "
-                f"n_envs = {rollout_steps:,} steps, but learn runs only {n_steps:,} steps: pass a "
-                "smaller n_steps to the model, or a larger total_timesteps to learn",
+                f"n_envs = {rollout_steps:,} steps, and learn plays all of them, although you "
+                f"asked for {n_steps:,}: pass a smaller n_steps to the model",
                 stacklevel=5,
             )
 

@@ -35,13 +35,6 @@ MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 that sets ``model_class`` is registered automatically.
 """
 
-METHODS = {
-    "fit_pairs": "_fit",
-    "conditional_probabilities": "_conditional",
-    "model_of_pairs": "_click_model",
-}
-"""The methods that every estimator defines, and their names in a subclass written for 9.0."""
-
 
 def check_models_to_fit(names: Sequence[str]) -> None:
     """Check that each name is the short name of a click model that has an estimator; raise a
@@ -97,12 +90,6 @@ class Estimator:
     prior_: Prior = UNIFORM
 
     def __init__(self, prior: Prior | None = None) -> None:
-        for name, name_in_9_0 in METHODS.items():
-            names = name, name_in_9_0
-            if all(getattr(type(self), each) is getattr(Estimator, each) for each in names):
-                raise TypeError(
-                    f"{type(self).__name__} has no method {name}; an estimator needs it"
-                )
         if prior is not None:
             if not isinstance(prior, tuple | list) or len(prior) != 2:
                 raise value_error("prior", prior, "two numbers > 0, or None")

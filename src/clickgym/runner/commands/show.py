@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from ...agents import AGENTS
-from ...core.checks import short_repr, unknown_message, value_error
+from ...core.checks import short_repr, unknown_message
 from ...core.modules import object_of
 from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ...measure.metrics import AT_K, METRICS, Metric, metric_of
 from ..console import output_console, print_text
-from ..make.agents import BY_NAME, makes_agents, resolve_agent
+from ..make.agents import BY_NAME, resolve_agent
 from ..make.environments import resolve_env
 from ..make.labels import split_label
 
@@ -46,15 +46,6 @@ def show(
     console.print(text, markup=False, highlight=False)
 
 
-SHOWN = "agent, metric or environment (Id-v0)"
-"""What a name ``module:name`` may stand for, in messages."""
-
-
-def is_shown(obj: Any) -> bool:
-    """Return whether clickgym can describe an object in a user's module."""
-    return isinstance(obj, Metric) or makes_agents(obj)
-
-
 DEFAULTS = {"defaults": "Defaults", "with_features": "Other defaults if items have features"}
 """The attributes in which RL algorithms keep default hyperparameters, each with a heading."""
 
@@ -80,11 +71,9 @@ def text_of(name: str) -> str:
             )
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in BY_NAME or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        own = None if name in BY_NAME else object_of(SHOWN, name, is_shown)
+        own = None if name in BY_NAME else object_of("agent, metric or environment (Id-v0)", name)
         if isinstance(own, Metric):
             return own.description
-        if name not in BY_NAME and not is_shown(own):
-            raise value_error(name, own, f"an {SHOWN}")
         agent: Any = resolve_agent(name)[0]
         text = _docstring_of(agent)
         bases = [base for base in agent.__mro__ if f"that of `{base.__name__}`, where" in text]

@@ -74,7 +74,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
         raise ValueError(f"unknown agent {obj!r}; name it with its library, as {name}")
     if ":" not in obj:
         raise ValueError(f"{unknown_message('agent', obj, BY_NAME)}; {NAMING_HINT}")
-    return _check_maker(object_of("agent", obj, makes_agents), f"agent {obj!r}"), hyperparameters
+    return _check_maker(object_of("agent", obj), f"agent {obj!r}"), hyperparameters
 
 
 def _check_maker(obj: Any, subject: str) -> Callable[..., BaseAgent]:
@@ -88,15 +88,6 @@ def _check_maker(obj: Any, subject: str) -> Callable[..., BaseAgent]:
             f"lists, pass (clickgym.agents.FrozenPolicy, {{'model': model}})"
         )
     return obj
-
-
-def makes_agents(obj: Any) -> bool:
-    """Return whether an object is a class or function that creates agents."""
-    try:
-        _check_maker(obj, "")
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 @lru_cache(maxsize=256)  # a sweep asks again for each run

@@ -56,8 +56,6 @@ def _find_spec(env_id: str) -> EnvSpec:
         module_of("environment", env_id)
     if name in gym.registry:
         return gym.registry[name]
-    if colon and f"{name}-v0" in gym.registry:
-        raise ValueError(f"unknown environment {env_id!r}; did you mean '{env_id}-v0'?")
     own = [each for each, spec in gym.registry.items() if not _is_of_gymnasium(spec)]
     ids = dict.fromkeys([*ENVIRONMENTS, *own])
     if colon:

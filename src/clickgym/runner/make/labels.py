@@ -30,16 +30,11 @@ Object = TypeVar("Object")
 def split_label(text: str) -> tuple[str | None, str]:
     """Split an argument from the command line into its label (None if it has none) and its spec.
 
-    Raises:
-        ValueError: the label is empty.
-
     Example:
         >>> split_label("mine=my_module:MyAgent:alpha=0.1"), split_label("TopRank:delta=0.1")
         (('mine', 'my_module:MyAgent:alpha=0.1'), (None, 'TopRank:delta=0.1'))
     """
     label, equals, spec = text.partition("=")
-    if equals and not label.strip():
-        raise ValueError(f"{text!r} has no label before its first =; expected LABEL=NAME, or NAME")
     return (label, spec) if equals and ":" not in label else (None, text)
 
 

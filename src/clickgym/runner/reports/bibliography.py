@@ -47,16 +47,10 @@ def to_bibtex(results: Results) -> str:
     if own:
         warnings.warn(f"there is no BibTeX entry for {', '.join(own)}", stacklevel=2)
     instances = {name: results.spec("instance", name) for name in results.names("instance")}
-    if real := [name for name, spec in instances.items() if _is_shipped(spec)]:
+    shipped = shipped_instances()  # the user's own instances may have the same names, but no spec
+    if real := [name for name, spec in instances.items() if spec.partition(":")[0] in shipped]:
         users[bibliography()[REAL_QUERIES]] = real
     return "\n\n".join(f"% {', '.join(users[entry])}\n{entry}" for entry in sorted(users))
-
-
-def _is_shipped(spec: str) -> bool:
-    """Return whether a spec stands for a real query that comes with clickgym, and not for a file or
-    an instance of the user that may have the same name.
-    """
-    return spec.partition(":")[0] in shipped_instances()
 
 
 def _entries(column: str, spec: str) -> list[str]:

@@ -258,13 +258,6 @@ a row has in the column.
 """
 
 
-TOO_FEW = {
-    "instances": ("One instance is", "Two instances are"),
-    "queries": ("One query is", "Two queries are"),
-    "runs": ("One run is", "Two runs are"),
-}
-
-
 def notes_on_means(
     table: polars.DataFrame, metrics: Sequence[str], time: Sequence[str], names: Mapping[str, str]
 ) -> Iterator[str]:
@@ -374,8 +367,8 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
             "Holm's procedure. The intervals of differences are not adjusted."
         )
     few = compared.filter(col("units") <= 2, col("over") != "families")
-    for units, over in sorted({*few.select("units", "over").rows()}):
-        yield f"{TOO_FEW[over][units - 1]} too few for p."
+    for over in sorted({*few["over"]}):
+        yield f"p needs at least three {over}."
 
 
 def _join_names(names: Sequence[str]) -> str:
