@@ -94,24 +94,24 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
         check_choice("number", name, [key for key, shape in model.shapes.items() if not shape])
     table = {(name, ""): value for name, value in (numbers or {}).items()}
     try:
-        _constructor(model)
+        _check_constructor(model)
         models = [_draw_checked_model(model, table, *sizes) for sizes in SIZES]
         for small_model in models:
-            _run(small_model)
+            _check_kernels(small_model)
         for small_model in models[1:]:
-            _order_of_reading(small_model)
-            drawn = [_draw_sessions(small_model, ranking) for ranking in _lists(small_model)]
-            _sessions(small_model, drawn)
+            _check_order_of_reading(small_model)
+            drawn = [_draw_sessions(small_model, ranking) for ranking in _tried_lists(small_model)]
+            _check_sessions(small_model, drawn)
             clicks, _, left_at = drawn[0]
-            _rewards(small_model, clicks, left_at)
-            _bound_of_clicks(small_model)
-            _shorter_lists(small_model)
-        _effects(models[-1])
-        _optimum(model, table)
+            _check_rewards(small_model, clicks, left_at)
+            _check_attraction(small_model)
+            _check_shorter_lists(small_model)
+        _check_effects(models[-1])
+        _check_best_lists(model, table)
         for small_model in models[1:]:
-            _numbering(small_model)
-            _weights(small_model)
-            _files(small_model)
+            _check_numbering(small_model)
+            _check_position_weights(small_model)
+            _check_files(small_model)
     except Fault as fault:
         raise AssertionError(f"{model.__name__}: {fault}") from None
     doubts = [*_doubts(models[-1])]
@@ -120,7 +120,7 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
         warnings.warn(f"{model.__name__}: {doubt}{count}", stacklevel=2)
 
 
-def _constructor(model_class: type[ClickModel]) -> None:
+def _check_constructor(model_class: type[ClickModel]) -> None:
     """Check that `shapes` declares what the constructor takes. Files and environments would leave
     out anything else.
     """
@@ -177,7 +177,7 @@ def _draw_checked_model(
     return model
 
 
-def _run(model: Any) -> None:
+def _check_kernels(model: Any) -> None:
     """Run all kernels as Python functions, because compiled kernels do not notice an index that is
     out of range.
     """
@@ -185,7 +185,7 @@ def _run(model: Any) -> None:
     parameters, scratch = model.parameters, np.empty(model.n_positions + 1)
     clicks, examined = np.empty((2, model.n_positions), np.int8)
     with kernels_in_python(), uncompiled():
-        for ranking in _lists(model):
+        for ranking in _tried_lists(model):
             for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
                 arguments = parameters, ranking, uniforms, clicks, examined
                 try:
@@ -212,7 +212,7 @@ def _run(model: Any) -> None:
                 )
             marginals = np.empty((2, model.n_positions))
             model.marginals_kernel(parameters, ranking, *marginals, scratch)
-            for reward, cutoff in _questions(model):
+            for reward, cutoff in _rewards_and_cutoffs(model):
                 code = REWARDS.index(reward)
                 model.expected_kernel(parameters, ranking, code, cutoff, scratch)
         for code in map(REWARDS.index, model.rewards):
@@ -221,7 +221,7 @@ def _run(model: Any) -> None:
             model._search(REWARDS[code], model.n_positions)
 
 
-def _effects(model: Any) -> None:
+def _check_effects(model: Any) -> None:
     """Check that each parameter has an effect."""
     for name in model.shapes:
         value = np.asarray(getattr(model.parameters, name))
@@ -281,22 +281,22 @@ def _exact_values(model: Any, name: str, values: Any) -> tuple[NDArray[np.float6
     try:
         with uncompiled():  # an impossible value may give an index out of range
             other = model.with_items(**{name: values[()]})
-            chances = [other._marginals(ranking).ravel() for ranking in _lists(model)]
+            chances = [other._marginals(ranking).ravel() for ranking in _tried_lists(model)]
             rewards = [
                 other.expected_reward(ranking, *question)
-                for ranking in _lists(model)
-                for question in _questions(model)
+                for ranking in _tried_lists(model)
+                for question in _rewards_and_cutoffs(model)
             ]
     except FAILURES:
         return np.empty(0), np.empty(0)
     return np.concatenate(chances), np.array(rewards)
 
 
-def _order_of_reading(model: Any) -> None:
+def _check_order_of_reading(model: Any) -> None:
     """Check that the click and examination probabilities of a position do not change if other items
     are shown below it.
     """
-    for ranking in _lists(model):
+    for ranking in _tried_lists(model):
         before = model.click_probabilities(ranking), model.examination_probabilities(ranking)
         for cutoff in range(1, model.n_positions):
             others = np.setdiff1d(np.arange(model.n_items), ranking[:cutoff])[::-1]
@@ -314,9 +314,9 @@ def _order_of_reading(model: Any) -> None:
                 )
 
 
-def _sessions(model: Any, drawn: list[tuple[NDArray[Any], ...]]) -> None:
+def _check_sessions(model: Any, drawn: list[tuple[NDArray[Any], ...]]) -> None:
     """Check the sessions that were drawn for each list."""
-    for ranking, (clicks, examined, left_at) in zip(_lists(model), drawn, strict=True):
+    for ranking, (clicks, examined, left_at) in zip(_tried_lists(model), drawn, strict=True):
         is_set = np.isin(clicks, (0, 1)).all() and np.isin(examined, (0, 1)).all()
         expect(is_set, "sample left an entry of clicks or examined that is not 0 or 1")
         expect((clicks <= examined).all(), "sample marks a position as clicked but not as examined")
@@ -329,11 +329,11 @@ def _sessions(model: Any, drawn: list[tuple[NDArray[Any], ...]]) -> None:
             _compare(f"the {kind} {of_list}", probabilities(ranking), values)
 
 
-def _rewards(model: Any, clicks: NDArray[Any], left_at: NDArray[Any]) -> None:
+def _check_rewards(model: Any, clicks: NDArray[Any], left_at: NDArray[Any]) -> None:
     """Check the expected rewards of the first list, whose sessions were drawn."""
-    ranking = _lists(model)[0]
+    ranking = _tried_lists(model)[0]
     probabilities = model.click_probabilities(ranking)
-    for reward, cutoff in _questions(model):
+    for reward, cutoff in _rewards_and_cutoffs(model):
         value = model.expected_reward(ranking, reward, cutoff)
         reward_text = f"{reward}, cutoff {cutoff}"
         if reward == "clicks" or (reward, cutoff) == ("any_click", 1):
@@ -359,7 +359,7 @@ def _rewards(model: Any, clicks: NDArray[Any], left_at: NDArray[Any]) -> None:
         )
 
 
-def _optimum(model_class: type[ClickModel], table: Table) -> None:
+def _check_best_lists(model_class: type[ClickModel], table: Table) -> None:
     """Check that the list that the model calls optimal is the best of all lists."""
     own_ranks = model_class.best_ranks is not ClickModel.best_ranks
     hint = (
@@ -370,7 +370,7 @@ def _optimum(model_class: type[ClickModel], table: Table) -> None:
     )
     for model in [draw_model(model_class, table, 4, 3, seed) for seed in range(5)]:
         lists = list(itertools.permutations(range(model.n_items), model.n_positions))
-        for reward, cutoff in _questions(model):
+        for reward, cutoff in _rewards_and_cutoffs(model):
             with kernels_in_python():
                 ranks = model._places(REWARDS.index(reward), cutoff)
             if ranks is not None:
@@ -391,13 +391,13 @@ def _optimum(model_class: type[ClickModel], table: Table) -> None:
             expect(value >= max(values) - EXACT, f"{optimal} {better_list}{hint}")
 
 
-def _bound_of_clicks(model: Any) -> None:
+def _check_attraction(model: Any) -> None:
     """Check what the exact search for the best list assumes: no item is clicked with a higher
     probability than its attraction.
     """
     if "attraction" not in model.shapes or type(model).best_ranks is not ClickModel.best_ranks:
         return
-    for ranking in _lists(model):
+    for ranking in _tried_lists(model):
         for item, probability in zip(ranking, model.click_probabilities(ranking), strict=True):
             attraction = model.attraction[item]
             expect(
@@ -409,9 +409,9 @@ def _bound_of_clicks(model: Any) -> None:
             )
 
 
-def _shorter_lists(model: Any) -> None:
+def _check_shorter_lists(model: Any) -> None:
     """Check that the clicks on a shorter list are those on the top of the longer list."""
-    ranking = _lists(model)[0]
+    ranking = _tried_lists(model)[0]
     longer = model.click_probabilities(ranking)
     for length in range(1, model.n_positions):
         shorter = model.with_positions(length).click_probabilities(ranking[:length])
@@ -423,9 +423,9 @@ def _shorter_lists(model: Any) -> None:
         )
 
 
-def _numbering(model: Any) -> None:
+def _check_numbering(model: Any) -> None:
     """Check that nothing changes if the same items have other numbers."""
-    ranking, order = _lists(model)[0], np.roll(np.arange(model.n_items), 1)
+    ranking, order = _tried_lists(model)[0], np.roll(np.arange(model.n_items), 1)
     clicks = model.click_probabilities(ranking)
     renamed = model.relabelled(np.argsort(order)).click_probabilities(order[ranking])
     expect(
@@ -435,8 +435,8 @@ def _numbering(model: Any) -> None:
     )
 
 
-def _weights(model: Any) -> None:
-    first, second = map(model.examination_probabilities, _lists(model))
+def _check_position_weights(model: Any) -> None:
+    first, second = map(model.examination_probabilities, _tried_lists(model))
     with kernels_in_python():
         weights = model.position_weights()
     if weights is None:
@@ -450,7 +450,7 @@ def _weights(model: Any) -> None:
         _expect_close("position_weights()", weights, second)
 
 
-def _files(model: Any) -> None:
+def _check_files(model: Any) -> None:
     loaded = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
     names = f"{type(model).__name__}.short is {model.short!r}, which is the name of"
     hint = "give your class a short name of its own"
@@ -459,7 +459,7 @@ def _files(model: Any) -> None:
         is_same = np.array_equal(value, loaded._arguments()[name])
         hint = "the constructor must store each argument in the field of its name"
         expect(is_same, f"from_dict(to_dict()) changes {name}; {hint}")
-    ranking = _lists(model)[0]
+    ranking = _tried_lists(model)[0]
     env = ClickEnv(model)
     env.reset(seed=0)
     expect(
@@ -468,13 +468,13 @@ def _files(model: Any) -> None:
     )
 
 
-def _lists(model: Any) -> list[NDArray[np.int64]]:
+def _tried_lists(model: Any) -> list[NDArray[np.int64]]:
     heads = ([2, 0, 3], [1, 3, 0]) if model.n_items > 3 else ([0],)
     lists = [[*head, *np.setdiff1d(range(model.n_items), head)] for head in heads]
     return [np.array(items)[: model.n_positions] for items in lists]
 
 
-def _questions(model: Any) -> list[tuple[str, int]]:
+def _rewards_and_cutoffs(model: Any) -> list[tuple[str, int]]:
     """Return all pairs of a reward that the model defines and a cutoff."""
     return list(itertools.product(model.rewards, range(1, model.n_positions + 1)))
 

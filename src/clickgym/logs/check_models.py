@@ -151,8 +151,10 @@ def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, i
     np.add.at(sums, rows, np.column_stack([np.ones(len(errors)), errors[:, 1:]]))
     shares = np.full(len(labels), 1 / len(labels))
     draws = np.random.default_rng(0).multinomial(len(labels), shares, RESAMPLES) @ sums
-    error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
-    low, high = np.percentile(_figures(draws)[1], [2.5, 97.5], axis=0)
+    error, predicted = (
+        figures[0] for figures in _errors_and_shares(sums.sum(axis=0, keepdims=True))
+    )
+    low, high = np.percentile(_errors_and_shares(draws)[1], [2.5, 97.5], axis=0)
     has_few = len(labels) < LEAST_QUERIES
     table = pl.DataFrame(
         {
@@ -223,7 +225,7 @@ def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
     return clicks / np.maximum(displays, 1), noise
 
 
-def _figures(sums: Floats) -> tuple[Floats, Floats]:
+def _errors_and_shares(sums: Floats) -> tuple[Floats, Floats]:
     """Return the error of each model, and the share of the differences between lists that the model
     predicts, from rows of sums over positions.
     """

@@ -61,7 +61,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
             "environment whose items have no features"
         )
     core: Any = env.unwrapped
-    recorder = _Recorder(env, sessions, n_positions)
+    recorder = _ListsAndClicks(env, sessions, n_positions)
     run(agent, recorder, sessions, seed=seed, engine="python")
     query: str = getattr(core, "instance", "custom") or core.model.kind
     return ClickLog(
@@ -73,7 +73,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     )
 
 
-class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
+class _ListsAndClicks(gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper that stores the list and the clicks of each session."""
 
     def __init__(self, env: gym.Env, sessions: int, n_positions: int) -> None:

@@ -254,7 +254,7 @@ def metric_of(name: str) -> Metric:
     Raises:
         ValueError, ImportError: there is no metric with this name.
     """
-    if is_own(name):
+    if is_own_metric(name):
         return _own_metric(name)
     family, at, k = name.partition("@")
     if not at or family not in AT_K:
@@ -268,7 +268,7 @@ def metric_of(name: str) -> Metric:
     return AT_K[family](int(k))
 
 
-def is_own(name: str) -> bool:
+def is_own_metric(name: str) -> bool:
     """Return whether a metric's name is that of a `Metric` in a user's module."""
     return ":" in name and name not in METRICS
 
@@ -294,7 +294,7 @@ def _metric_of_results(name: str) -> Metric | None:
 
     Regret and reward are not metrics, and a metric is unknown if its module was not imported.
     """
-    if is_own(name) and name.partition(":")[0] not in sys.modules:
+    if is_own_metric(name) and name.partition(":")[0] not in sys.modules:
         return None
     try:
         return metric_of(name)

@@ -42,8 +42,8 @@ from .result import (
 from .session_reader import (
     SessionReader,
     checked_stream,
+    compiled_sessions,
     measure_stream,
-    own_sessions,
     session_readers,
 )
 
@@ -297,7 +297,7 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         _warn_of_short_episodes(stream)
         self._readers = session_readers(env)
         layers = (*_layers(env), *_layers(stream))
-        self._changes = [type(x).__name__ for x in layers if isinstance(x, CHANGE_REWARDS)]
+        self._reward_wrappers = [type(x).__name__ for x in layers if isinstance(x, CHANGE_REWARDS)]
         super().__init__(env)
         self._is_compiled = isinstance(env, ClickVectorEnv)
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
@@ -331,7 +331,7 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         if only_reset is None or not only_reset.all():
             has_played = slice(None) if only_reset is None else ~only_reset
             if self._is_compiled:
-                clicks, sessions = own_sessions(observations, infos)
+                clicks, sessions = compiled_sessions(observations, infos)
                 rows = np.column_stack([sessions["regret"], rewards, clicks.sum(axis=1)])
                 self.meter.add_all(rows[has_played])
             else:
@@ -344,10 +344,10 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         """Measure the session on stream ``b``, given what ``step`` returned."""
         try:
             clicks, reward, regret, _ = measure_stream(self._readers, outcome, b)
-            if self._changes:
+            if self._reward_wrappers:
                 reward = math.nan
             if math.isnan(reward) and math.isnan(regret):
-                who = self._changes[0] if self._changes else "a wrapper"
+                who = self._reward_wrappers[0] if self._reward_wrappers else "a wrapper"
                 raise Fault(
                     f"{who} changes the rewards, and info has no regret, so nothing "
                     "is left to measure; change rewards around RecordVectorRegret, with a wrapper "

@@ -107,18 +107,18 @@ class SessionReader:
     Args:
         env: the environment, wrapped or not; or a vector environment, for any of its streams.
         space: the space of the observations; by default, the space of ``env``.
-        changed: what is nan if a wrapper changed the reward of clickgym's users: ``"regret"``,
-            unless the wrapper put its own regret into ``info``; or ``"reward"``.
+        nan_if_changed: what is nan if a wrapper changed the reward of clickgym's users:
+            ``"regret"``, unless the wrapper put its own regret into ``info``; or ``"reward"``.
 
     Raises:
         ValueError: ``env`` comes from another package, and its observations are not clicks.
     """
 
     def __init__(
-        self, env: Any, space: gym.Space[Any] | None = None, changed: str = "regret"
+        self, env: Any, space: gym.Space[Any] | None = None, nan_if_changed: str = "regret"
     ) -> None:
         click_env: Any = click_env_of(env)
-        self.click_env, self.has_clicks, self.changed = click_env, True, changed
+        self.click_env, self.has_clicks, self.nan_if_changed = click_env, True, nan_if_changed
         if click_env is None:
             self.n_positions = check_shows_clicks(env)
         else:
@@ -135,7 +135,7 @@ class SessionReader:
         """
         reward, regret = as_finite("reward", reward), regret_of(info)
         if self.click_env is not None and not self.click_env.reward_is_own(reward):
-            if self.changed == "reward":
+            if self.nan_if_changed == "reward":
                 reward = math.nan
             elif not self.click_env.regret_is_of(reward, info):
                 regret = math.nan
@@ -158,14 +158,14 @@ def session_readers(envs: VectorEnv) -> list[SessionReader]:
     return [SessionReader(envs)] * envs.num_envs
 
 
-def of_stream(observations: Any, b: int) -> Any:
+def observation_at(observations: Any, b: int) -> Any:
     """Return the observation on stream ``b``, given the observations of all streams."""
     if isinstance(observations, Mapping):
         return {name: values[b] for name, values in observations.items()}
     return observations[b]
 
 
-OF_SESSION = ("ranking", "expected_reward", "regret", "optimal_reward")
+SESSION_INFOS = ("ranking", "expected_reward", "regret", "optimal_reward")
 """The infos of a step that describe its session."""
 
 
@@ -192,7 +192,7 @@ def measure_stream(
     if "final_info" in infos and infos["_final_info"][b]:
         observation, infos = infos["final_obs"][b], infos["final_info"]
     else:
-        observation = of_stream(observations, b)
+        observation = observation_at(observations, b)
     if getattr(infos.get("regret"), "dtype", np.dtype(float)).kind in "iu":
         raise Fault(
             "info['regret'] of a stream is an integer, so Gymnasium cuts off the decimals of all "
@@ -200,13 +200,15 @@ def measure_stream(
         )
     info = {
         name: infos[name][b]
-        for name in OF_SESSION
+        for name in SESSION_INFOS
         if name in infos and (f"_{name}" not in infos or infos[f"_{name}"][b])
     }
     return *readers[b](observation, rewards[b], info), info
 
 
-def own_sessions(observations: Any, infos: dict[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:
+def compiled_sessions(
+    observations: Any, infos: dict[str, Any]
+) -> tuple[NDArray[Any], dict[str, Any]]:
     """Return the clicks ``(B, K)`` and the infos of the sessions that a step of a `ClickVectorEnv`
     without wrappers played, as arrays over all streams, without a look at single streams.
 

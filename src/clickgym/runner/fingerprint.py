@@ -66,7 +66,7 @@ class Fingerprint:
                 "in a notebook"
             )
         is_other_spec = self.spec != other.spec
-        if is_other_spec and self.with_contents() != other.with_contents():
+        if is_other_spec and self.spec_with_digests() != other.spec_with_digests():
             if self.spec.startswith(INSTANCE) and str(other.spec).startswith(INSTANCE):
                 return "its users have changed"
             first_spec, other_spec = (
@@ -88,7 +88,7 @@ class Fingerprint:
                 return f"{name} has changed{hint}"
         return None
 
-    def with_contents(self) -> str:
+    def spec_with_digests(self) -> str:
         """Return the spec with the digests of users in place of the names of their files."""
         text = str(self.spec)
         for name, digest in self.digests.items():
@@ -131,7 +131,7 @@ def fingerprint_of(obj: Any, resolved: Any) -> Fingerprint:
 def warnings_of_same_users(instances: Mapping[str, Fingerprint]) -> list[str]:
     """Return a warning for each two instances, given by their labels, that have the same users."""
     contents = {
-        label: fingerprint.with_contents()
+        label: fingerprint.spec_with_digests()
         for label, fingerprint in instances.items()
         if fingerprint.spec is not None
     }

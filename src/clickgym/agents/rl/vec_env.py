@@ -31,7 +31,7 @@ from ...envs.wrappers.item_by_item import (
     space_of_partial_lists,
 )
 from ...measure.record_regret import RecordVectorRegret
-from ...measure.session_reader import checked_stream, of_stream
+from ...measure.session_reader import checked_stream, observation_at
 
 CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"
 """The name under which clickgym's ids are registered."""
@@ -281,7 +281,7 @@ class StableBaselinesVecEnv(VecEnv):
         ended = terminated | truncated
         dones = np.ones_like(ended) if self._ends_with_list else ended
         for b in np.flatnonzero(dones):
-            last = infos["final_obs"][b] if ended[b] else of_stream(observations, int(b))
+            last = infos["final_obs"][b] if ended[b] else observation_at(observations, int(b))
             is_cut = truncated[b] and not terminated[b] and not self._ends_with_list
             by_stream[b]["terminal_observation"] = self._observe(last, b)
             by_stream[b]["TimeLimit.truncated"] = bool(is_cut)

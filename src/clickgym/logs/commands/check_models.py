@@ -8,7 +8,7 @@ import math
 
 from ...runner.console import Column, error_console, output_console, print_table, print_text
 from ..check_models import ROUNDS, check_models
-from .options import ColumnNames, IdsPerFile, LogFiles, sessions_of
+from .options import ColumnNames, IdsPerFile, LogFiles, read_sessions
 
 
 def check(
@@ -34,7 +34,7 @@ def check(
     squared error of the model, and "noise" is the error that a model would have if it knew the true
     click probabilities. If the error is below the noise, the fraction is 1.
     """
-    sessions = sessions_of(log, columns, ids_per_file)
+    sessions = read_sessions(log, columns, ids_per_file)
     print_text(error_console(), f"fitting each model up to {ROUNDS} times")
     result = check_models(sessions)
     rows = []

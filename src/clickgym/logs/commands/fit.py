@@ -24,7 +24,7 @@ from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS, check_models_to_fit
 from ..fitting import Fitted, cautions, fit_models
 from ..reading import log_name
-from .options import ColumnNames, IdsPerFile, LogFiles, sessions_of
+from .options import ColumnNames, IdsPerFile, LogFiles, read_sessions
 
 
 def fit(
@@ -114,7 +114,7 @@ def fit(
         warnings.simplefilter(
             "ignore", ConvergenceWarning
         )  # the table shows which models did not converge
-        sessions = sessions_of(log, columns, ids_per_file)
+        sessions = read_sessions(log, columns, ids_per_file)
         name = log_name(sessions.source["files"])
         fitted = fit_models(
             sessions,
@@ -137,7 +137,7 @@ def fit(
         print_text(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = f"Fitted to {n_train:,} sessions; mean scores on {n_test:,} held-out sessions"
-    print_table(console, *_scores(fitted), title=title)
+    print_table(console, *_score_table(fitted), title=title)
     for label, file in files.items():
         print_text(console, f"{file}: {fitted.instances[label].description}")
     counts = np.bincount(sessions.queries)
@@ -148,7 +148,7 @@ def fit(
             "the first by its label. To choose: --query NAME.",
         )
     names = fitted.scores()["model"].to_list()
-    for line in _estimates(next(iter(fitted.instances.values())), names):
+    for line in _estimate_lines(next(iter(fitted.instances.values())), names):
         print_text(console, line)
 
 
@@ -171,7 +171,9 @@ def _run_command(model: str, fitted: Fitted, files: Iterable[Path]) -> str:
     command sets a cutoff if the search for the best list would otherwise take too long.
     """
     users = " ".join(shell_quote(str(file)) for file in files)
-    n_counted = min(_searchable(instance.model(model)) for instance in fitted.instances.values())
+    n_counted = min(
+        _most_positions(instance.model(model)) for instance in fitted.instances.values()
+    )
     cutoff = f":cutoff={n_counted}" if n_counted < fitted.test.n_positions else ""
     return (
         f"clickgym run {model}Rank-v0{cutoff} --instances {users} --agents CascadeTS MixTS Fixed "
@@ -179,7 +181,7 @@ def _run_command(model: str, fitted: Fitted, files: Iterable[Path]) -> str:
     )
 
 
-def _searchable(model: ClickModel) -> int:
+def _most_positions(model: ClickModel) -> int:
     """Return the largest number of positions for which the best list can be computed: all
     positions, unless the search would take too long. In that case, an environment with these users
     requires a ``cutoff`` of at most this number.
@@ -192,7 +194,7 @@ def _searchable(model: ClickModel) -> int:
     return model.n_positions
 
 
-def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
+def _score_table(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
     """Return the columns and the rows of the table of scores: for each model, the number of EM
     steps, and the scores on the held-out sessions.
     """
@@ -215,7 +217,7 @@ def _scores(fitted: Fitted) -> tuple[list[Column], list[list[str]]]:
     return heads, rows
 
 
-def _estimates(instance: Instance, names: Iterable[str]) -> Iterator[str]:
+def _estimate_lines(instance: Instance, names: Iterable[str]) -> Iterator[str]:
     """Yield lines of text with the parameters of the click models in an instance, in the order of
     ``names``. Parameters of items are listed by the items' labels.
     """

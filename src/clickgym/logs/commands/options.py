@@ -38,7 +38,7 @@ IdsPerFile = Annotated[
 ]
 
 
-def names(columns: str) -> dict[str, str]:
+def column_names(columns: str) -> dict[str, str]:
     """Parse ``--columns`` into a mapping from the standard column names to the names in the log."""
     parts = [part.partition("=") for part in columns.split(",") if part]
     if not all(equals for _, equals, _ in parts):
@@ -49,16 +49,16 @@ def names(columns: str) -> dict[str, str]:
     return {role.strip(): column.strip() for role, _, column in parts}
 
 
-def sessions_of(log: list[str], columns: str, ids_per_file: bool = False) -> ClickLog:
+def read_sessions(log: list[str], columns: str, ids_per_file: bool = False) -> ClickLog:
     """Read a log, and report its number of sessions and the fraction with at least one click."""
-    names_of_columns = names(columns)
+    names = column_names(columns)
     pairs = [word for word in log if word.partition("=")[0] in ROLES and "/" not in word]
     if columns and pairs:
         raise ValueError(
             f"{pairs[0]!r} counts as a log; put commas between the pairs, as in "
             f"--columns {','.join([columns, *pairs])}"
         )
-    sessions = read_log(log, columns=names_of_columns, ids_per_file=ids_per_file)
+    sessions = read_log(log, columns=names, ids_per_file=ids_per_file)
     share = sessions.clicks.any(axis=1).mean()
     print_text(
         error_console(), f"read {len(sessions):,} sessions, {share:.1%} of them with a click"

@@ -23,7 +23,12 @@ from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
 from ...envs.env_properties import click_env_of, clicks_of, sizes_of
 from ...envs.registration import without_own_wrappers, without_time_limit
-from ...measure.session_reader import SessionReader, measure_stream, own_sessions, session_readers
+from ...measure.session_reader import (
+    SessionReader,
+    compiled_sessions,
+    measure_stream,
+    session_readers,
+)
 from ..run_errors import AgentError, agent_error, check_list, environment_error
 from .run_inputs import CHUNK, Run, first_observation
 
@@ -213,7 +218,7 @@ class RecordedStreams(VectorWrapper):
         if not self._is_compiled:
             self._add_checked(actions, contexts, outcome)
             return outcome
-        clicks, sessions = own_sessions(observations, infos)
+        clicks, sessions = compiled_sessions(observations, infos)
         rows = zip(
             sessions["regret"].tolist(), rewards.tolist(), clicks.sum(axis=1).tolist(), strict=True
         )

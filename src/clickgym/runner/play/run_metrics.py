@@ -22,7 +22,7 @@ from ...measure.metrics import (
     AT_K,
     METRICS,
     held_out_queries,
-    is_own,
+    is_own_metric,
     mean_ndcg,
     metric_of,
 )
@@ -116,7 +116,7 @@ class Metrics:
         for label, name in pairs:
             if label is None:
                 continue
-            if not is_own(name):
+            if not is_own_metric(name):
                 raise ValueError(
                     f"metric {f'{label}={name}'!r} has a label, but only your own metric, "
                     f"module:name, can have one; expected {name}"
@@ -166,7 +166,7 @@ class Metrics:
         """
         for name, total in zip(self.summed, totals[N_TOTALS:], strict=True):
             spec = self.specs[self.names.index(name)]
-            if total == FAILED and is_own(spec):  # no other metric fails
+            if total == FAILED and is_own_metric(spec):  # no other metric fails
                 return SessionError(f"the metric {spec}: {cause(error)}")
         return None
 

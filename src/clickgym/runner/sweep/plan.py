@@ -16,7 +16,7 @@ from ...core.kernels import uncompiled
 from ...core.modules import module_of
 from ...envs import ClickEnv
 from ...envs.env_properties import sizes_of, user_model_of
-from ...measure.metrics import is_own, metric_of
+from ...measure.metrics import is_own_metric, metric_of
 from ..fingerprint import fingerprint_of, warnings_of_same_users
 from ..make.agents import (
     AgentLike,
@@ -229,7 +229,7 @@ def config_of(
         own_metrics={
             name: fingerprint_of(name, module_of("metric", name))
             for _, name in map(split_label, metrics)
-            if is_own(name)
+            if is_own_metric(name)
         },
         shares=[
             label or name for label, name in map(split_label, metrics) if metric_of(name).is_share
@@ -237,7 +237,7 @@ def config_of(
         descriptions={
             label or name: str(metric_of(name).description)
             for label, name in map(split_label, metrics)
-            if is_own(name)
+            if is_own_metric(name)
         },
         seed=seed,
         envs={label: fingerprint_of(env, env_of[label]) for label, env in envs.items()},
