@@ -190,7 +190,7 @@ def test_floats_that_were_rounded_are_no_labels(labels, found):
     [
         (
             "session,place,doc,clicked\n1,1,a,0\n",
-            "no column position or item; its columns are 'session', 'pl.*=NAME,item=NAME",
+            "no column position or item or query; its columns are 'session', 'pl.*=NAME,item=NAME,query=NAME",
         ),
         (
             HEAD + "1,q,1,a,0\n1,q,2,b,maybe\n",
@@ -292,7 +292,7 @@ def test_ids_may_restart_in_each_file(tmp_path, printed, refused):
 def test_a_log_without_queries_is_one_query_and_a_line_says_so(log_file):
     path = log_file("log.csv", LINES.replace("query", "term"))
     for source, name in ((path, "log.csv"), (pl.read_csv(path), "the frame")):
-        with pytest.warns(UserWarning, match=f"{name} has no column query, so all sessions"):
+        with pytest.warns(UserWarning, match=f"{name}: no column query, so all sessions"):
             assert read_log(source).query_labels == ("all",)
     assert read_log(path, columns={"query": "term"}).query_labels == ("q", "r")
     other = log_file("other.csv", LINES)

@@ -45,6 +45,10 @@ __all__ = [
 ]
 __all__ += published.__all__
 
+_FOR_OWN_AGENTS = ["Floats", "Ints", "check_number", "kernel", "kl", "kl_upper"]
+_FOR_OWN_AGENTS += ["rank_by_draw", "rank_by_index", "show"]
+"""What an agent of one's own needs; a star import leaves out such short names."""
+
 _OF_TORCH = {
     "PlackettLuceActorCritic": "plackett_luce",
     "RegretCallback": "regret_callback",
@@ -65,4 +69,4 @@ if not TYPE_CHECKING:  # a type checker would otherwise accept any name
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:  # completion then proposes names that are not imported yet
-        return sorted(__all__)
+        return sorted([*__all__, *_FOR_OWN_AGENTS])

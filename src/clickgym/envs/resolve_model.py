@@ -30,14 +30,12 @@ means that the users are the click model itself.
 """
 
 EXAMPLES = {
-    "": "uniform",
-    "NonStationary": "abrupt",
-    "Contextual": "linear:query=users.json",
-    "Queries": "queries",
+    "": "'uniform'",
+    "NonStationary": "'abrupt'",
+    "Contextual": "'linear:query=NAME.json', where NAME.json is an instance of this click model",
+    "Queries": "'queries'",
 }
-"""For each of the `FORMS`, an instance that also has users of the user's own click model. The file
-``users.json`` stands for an instance of this model.
-"""
+"""For each of the `FORMS`, an instance that also has users of the user's own click model."""
 
 ENV_ARGUMENTS = ("instance", "n_positions", "reward", "cutoff", "reference", "render_mode")
 """The arguments that every environment accepts, whatever its users; messages list them."""
@@ -105,9 +103,10 @@ def resolve_model(
     if instance is None:
         instance = default_instance(form, click_model)
     if instance is None:
+        env = f"{form}{click_model.short}Rank-v0" if click_model.short else kind
         raise ValueError(
-            f"{kind} has no default instance: pass instance=... (--instances), such as "
-            f"{EXAMPLES[form]!r} for your own click model, or the parameters of the model"
+            f"{env} has no default instance: pass instance=... (--instances), for your own click "
+            f"model such as {EXAMPLES[form]}, or the parameters"
         )
     if isinstance(instance, str) and not instance.endswith(".json"):
         check_base_name(instance, kind)
@@ -115,7 +114,7 @@ def resolve_model(
     if form and kind not in loaded_instance.models:
         raise ValueError(
             f"the instance {loaded_instance.name!r} has no {kind}; it has "
-            f"{', '.join(loaded_instance.models)}; use an instance such as {EXAMPLES[form]!r}"
+            f"{', '.join(loaded_instance.models)}; use an instance such as {EXAMPLES[form]}"
         )
     # Candidates change from session to session, so they have no production list.
     initial_ranking = None if form == "Contextual" else loaded_instance.initial_ranking

@@ -147,7 +147,7 @@ def read_log(
         sources["ids_per_file"] = True
     if "query" not in rows:
         warnings.warn(
-            f"{name} has no column query, so all sessions count as one query; if another "
+            f"{name}: no column query, so all sessions count as one query; if another "
             "column holds the queries, pass columns={'query': NAME}, or --columns "
             "query=NAME",
             stacklevel=2,
@@ -276,9 +276,7 @@ def _rows(
         row_word, first: the word for a row in messages, and the number of the first row.
     """
     missing = {role: column for role, column in names.items() if column not in table.columns}
-    if missing.get("query") == "query":
-        del missing["query"]
-    if missing:
+    if missing and missing != {"query": "query"}:  # a log may have no queries
         mapping = ", ".join(f"'{role}': NAME" for role in missing)
         options = ",".join(f"{role}=NAME" for role in missing)
         raise ValueError(

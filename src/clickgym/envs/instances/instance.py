@@ -316,6 +316,8 @@ def check_base_name(name: str, kind: str | None = None) -> str:
         )
     if base not in FAMILIES and base not in shipped_instances():
         path = Path(base)
+        if base.endswith(".json"):
+            raise ValueError(f"instance {name!r}: a file has no arguments; expected {base}")
         if path.is_dir():
             raise ValueError(f"instance {base!r} is a folder; name its files, as in {path}/*.json")
         names = list_instances()
