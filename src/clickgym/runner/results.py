@@ -213,7 +213,13 @@ class Results:
             )
         return Results.of_rows(rows, configs)
 
-    def table(self, reference: str | None = None, *, by_instance: bool = False) -> polars.DataFrame:
+    def table(
+        self,
+        reference: str | None = None,
+        *,
+        by_instance: bool = False,
+        measure: str = "regret",
+    ) -> polars.DataFrame:
         """Return the final results of every agent, starting with the lowest regret.
 
         One observation is called a *unit*. If an environment has several instances, each instance
@@ -231,6 +237,8 @@ class Results:
             by_instance: whether each instance of an environment has its own rows, with a column
                 ``instance``; by default, a row shows the average over all instances that the agent
                 played, so compare only agents that played the same instances.
+            measure: what ``difference`` and ``p`` compare: ``"regret"``, ``"reward"`` or the name
+                of an additional metric, such as ``"ndcg"``.
 
         Returns:
             A row for each agent in each environment, with these columns:
@@ -241,11 +249,11 @@ class Results:
               covers only these instances. The interval is computed over the runs, each averaged
               over the instances; it is null for a single run, or if an instance lacks some runs;
             - ``median`` and ``worst``: the median and the largest regret among all runs;
-            - ``difference``: the agent's regret minus the regret of the ``reference``, averaged
-              over the units that both agents have, and ``difference_ci95``, the half-width of its
-              interval. Runs with the same seed are the same unit. The difference is null if one of
-              the two agents played in your own loop, or if units are runs and one of the two agents
-              had its own users, as `PPO` does;
+            - ``difference``: the agent's regret (or another ``measure``, per session) minus that of
+              the ``reference``, averaged over the units that both agents have, and
+              ``difference_ci95``, the half-width of its interval. Runs with the same seed are the
+              same unit. The difference is null if one of the two agents played in your own loop, or
+              if units are runs and one of the two agents had its own users, as `PPO` does;
             - ``p``: the p-value of the paired t test, adjusted by Holm's procedure for the number
               of agents in the environment (null for two units or fewer, or if all differences
               are 0);
@@ -261,15 +269,17 @@ class Results:
             differences are differences in total reward.
 
         Raises:
-            ValueError: ``reference`` is not an agent in these results.
+            ValueError: ``reference`` is not an agent in these results, or ``measure`` was not
+                measured.
         """
         if reference is not None:
             check_choice("reference", reference, self.names("agent"))
+        check_choice("measure", measure, ["regret", "reward", *metrics_of(self.rows)])
         if not by_instance:
-            return final_table(self.rows, reference)
+            return final_table(self.rows, reference, measure)
         rows = self.rows.with_columns(environment="env")
         names = split_instances(rows).select("env", "environment", "instance").unique()
-        table = final_table(split_instances(self.rows), reference)
+        table = final_table(split_instances(self.rows), reference, measure)
         table = table.join(names, on="env", how="left", maintain_order="left")
         columns = table.drop("env", "environment", "instance").columns
         return table.select(col("environment").alias("env"), "instance", *columns)

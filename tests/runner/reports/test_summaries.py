@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import polars
 import pytest
+from polars import col
 from scipy.stats import ttest_1samp, ttest_rel
 
 import clickgym
@@ -134,6 +135,21 @@ def test_many_runs_of_one_query_are_one_observation():
     assert table["difference"].to_list() == [None, 1.25]
     both = clickgym.Results.of_rows(polars.concat([frame, frame_of(regrets, query=6)])).table()
     assert both["units"].to_list() == [2, 2]
+
+
+def test_differences_of_another_measure():
+    """They are per session, and have their own p-values, but none where a value is missing."""
+    frame = frame_of({"a": [1, 2, 3, 4], "b": [2, 4, 3, 6], "c": [0, 1, 3, 3]})
+    score = polars.when(col("agent") != "c").then("regret")
+    results = clickgym.Results.of_rows(frame.with_columns(score=score))
+    by_regret, by_score = (results.table("a", measure=name) for name in ("regret", "score"))
+    b, c = (by_score.row(by_predicate=col("agent") == name, named=True) for name in "bc")
+    assert (b["difference"], b["difference_ci95"]) == pytest.approx((0.125, 0.1523), abs=1e-4)
+    assert b["p"] == pytest.approx(ttest_rel([2, 4, 3, 6], [1, 2, 3, 4]).pvalue)
+    assert c["difference"] is c["p"] is None
+    assert b["p"] < by_regret.row(by_predicate=col("agent") == "b", named=True)["p"]  # Holm
+    with pytest.raises(ValueError, match="'scor'; did you mean 'score'"):
+        results.table(measure="scor")
 
 
 @pytest.mark.parametrize("over", ["runs", "queries", "instances"])

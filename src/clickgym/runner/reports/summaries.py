@@ -249,9 +249,10 @@ def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.
 
     Returns:
         One row per group, with ``p``. A group has no row if it has two units or fewer, if its
-        units are of different families, or if the difference is 0 in all units.
+        units are of different families, if a difference is null, or if all differences are 0.
     """
-    gaps = gaps.filter(col("over") != "families")
+    is_known = col(measure).null_count().over(by) == 0
+    gaps = gaps.filter(col("over") != "families", is_known)
     tests = gaps.group_by(by, maintain_order=True).agg(
         n=polars.len(), mean=col(measure).mean(), spread=col(measure).std()
     )
@@ -398,13 +399,25 @@ def by_window(rows: polars.DataFrame) -> polars.DataFrame:
     return ends.with_columns(in_window(name) / in_window("step") for name in sums)
 
 
-def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.DataFrame:
+def _compared(measure: str, n_sessions: int) -> polars.Expr:
+    """Return the values in which agents are compared: total regret (or total reward, where regret
+    is unknown), or another measure per session.
+    """
+    if measure == "regret":
+        return polars.coalesce("regret", "reward")
+    return col(measure) / n_sessions if measure == "reward" else col(measure)
+
+
+def final_table(
+    rows: polars.DataFrame, reference: str | None = None, measure: str = "regret"
+) -> polars.DataFrame:
     """Compute the final results of every agent, which `Results.table` returns.
 
     Args:
         rows: the rows of a `Results` object.
         reference: the agent with which the other agents are compared; by default, the first agent
             that shares units with others, or the first agent if none does.
+        measure: the column in which the agents are compared.
 
     Example:
         >>> import clickgym
@@ -420,9 +433,9 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     measures = ["regret", "reward", *metrics]
     loss = polars.coalesce("regret", -col("reward"))  # known for all agents in an env or for none
     units = unit_means(last, by, measures)
-    gaps = differences(units, reference, by, measures, last["step"][0]).with_columns(
-        gap=polars.coalesce("regret", "reward")
-    )
+    compared = units.with_columns(gap=_compared(measure, last["step"][0]))
+    n_sessions = last["step"][0] if measure == "regret" else 1
+    gaps = differences(compared, reference, by, ["gap"], n_sessions)
     run_columns = last.group_by(by).agg(
         (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
         col("engine", "step").first(),
