@@ -33,8 +33,7 @@ def test_the_checkers_pass_without_a_warning(env_id, capfd):
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     env = gym.make(env_id)
     is_flat = isinstance(env.observation_space, MultiBinary)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         check_env(env.unwrapped)
         checker.check_env(env.unwrapped if is_flat else FlattenObservation(env))
     assert capfd.readouterr() == ("", "")

@@ -150,8 +150,7 @@ def test_agents_that_ignore_features_are_told():
         clickgym.sweep(envs[:1], [*agents, "LinearTS"], 10, 1, **given)
     with pytest.warns(UserWarning, match="^TopRank ignores .* ContextualPBMRank-v0 shows"):
         clickgym.run("TopRank", envs[0], 10, seed=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for reads in ("Random", "LinearTS"):
             clickgym.run(reads, envs[0], 10, seed=0)
         clickgym.sweep(envs[1:], agents, 10, 1, n_jobs=1)
@@ -269,7 +268,6 @@ def test_one_agent_gets_the_objects_that_are_passed():
 @pytest.mark.parametrize(("horizon", "is_told"), [(100, True), (101, False)])
 def test_users_who_change_after_the_last_session_never_change(horizon, is_told):
     users = PiecewiseStationaryModel([MODEL, MODEL.relabelled([1, 2, 0])], [0, 100])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         clickgym.run("Random", users, horizon, seed=0)
     assert any("first change after session 100" in str(one.message) for one in caught) == is_told

@@ -105,8 +105,7 @@ class Priced(gym.Wrapper):
 def test_regret_of_another_reward(tells):
     """The regret is unknown unless the wrapper reports it; agents are then ordered by reward."""
     recorded = clickgym.RecordRegret(Priced(users(), tells))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         result = clickgym.run("TopRank", recorded, 200, seed=1, checkpoints=[1, 100])
     told = [it for it in caught if "is unknown (nan)" in str(it.message)]
     assert len(told) == (0 if tells else 2)  # one of the record, one of the run

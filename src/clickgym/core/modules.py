@@ -69,7 +69,8 @@ def object_of(noun: str, name: str) -> Any:
     try:
         return operator.attrgetter(attribute)(module)
     except AttributeError:
-        public_names = [other for other in vars(module) if other[0] != "_"]
+        names = getattr(module, "__all__", vars(module))
+        public_names = [other for other in names if other[0] != "_"]
         raise ValueError(
             f"{noun} {name!r}: the module {module_name!r} has no {attribute!r}"
             f"{suggestions(attribute, public_names)}"

@@ -176,5 +176,3 @@ def test_vec_env_one_by_one_and_in_processes() -> None:
         streams.close()
     with pytest.raises(ValueError, match="SyncVectorEnv"):
         vec_env(SyncVectorEnv([News] * 2))
-    with pytest.raises(ValueError, match="vec_env steps parallel streams, each with its own count"):
-        vec_env("NonStationaryPBMRank-v0", 2)

@@ -130,8 +130,7 @@ def test_the_seed_of_a_model_replaces_another_seed() -> None:
     with pytest.warns(match=r"seed 0 replaces the seed 3 .* call envs.seed\(3\)") as found:
         model.learn(64)
     assert found[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for seeds in ((2, 2), (None, 2), (2, None), (2, 0)):
             vectors = vec_env("PBMRank-v0", 8, seed=seeds[0])
             model = sb3.PPO(PlackettLuceActorCritic, vectors, **settings, seed=seeds[1])
@@ -160,8 +159,7 @@ def test_callback_warns_of_a_first_update_after_the_end():
     with pytest.warns(UserWarning, match=r"after n_steps \* n_envs = 128 steps") as found:
         model.learn(100, RegretCallback())
     assert found[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model.learn(128, RegretCallback(), reset_num_timesteps=False)
 
 
@@ -194,8 +192,7 @@ def test_logged_regret_item_by_item(tmp_path):
     [(sb3.SAC, "100 "), (PPO(10, 5, n_steps=1), None), (PPO(10, 5, n_envs=10, n_steps=10), "100 ")],
 )
 def test_a_learner_that_never_updates_says_so(agent: Any, first: str | None) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         clickgym.run(agent, "PBMRank-v0", 100, seed=0)
     told = [str(it.message) for it in caught if "learns nothing in 100 sessions" in str(it.message)]
     assert len(told) == (first is not None)
@@ -219,11 +216,21 @@ def test_ppo_learns_and_continues() -> None:
 
 @pytest.mark.uncompiled
 def test_reward_and_cutoff_reach_the_streams() -> None:
-    """Regret is against the reference list, which earns less than the best list at this cutoff."""
-    users = CascadeModel([1.0, 0.5, 0.5], n_positions=2)
-    env = ClickEnv(users, reward="any_click", cutoff=1, reference=[1, 0])
-    result = clickgym.run(PPO(3, 2, **QUICK, seed=0), env, 400, seed=0, checkpoints=range(1, 401))
-    assert set(np.diff(result.regret).round(12)) == {-0.5, 0.0}
+    """Regret is against the reference list, which earns less than the best list at this cutoff.
+    Without one, it is against the list that is best for the users of the session.
+    """
+    users, later = (
+        CascadeModel(clicks, n_positions=2) for clicks in ([1, 0.5, 0.5], [0.5, 0.5, 1])
+    )
+    changing = PiecewiseStationaryModel([users, later], starts=[0, 200])
+    for model, list_, n_envs, lost in (
+        (users, [1, 0], 8, {-0.5, 0}),
+        (changing, None, 1, {0.5, 0}),
+    ):
+        env = ClickEnv(model, reward="any_click", cutoff=1, reference=list_)
+        agent = PPO(3, 2, **{**QUICK, "n_envs": n_envs, "batch_size": 8}, seed=0)
+        result = clickgym.run(agent, env, 400, seed=0, checkpoints=range(1, 401))
+        assert set(np.diff(result.regret).round(12)) == lost
 
 
 def test_pairs_that_cannot_run_are_refused() -> None:
@@ -233,6 +240,8 @@ def test_pairs_that_cannot_run_are_refused() -> None:
         ("engine='python' cannot run PPO", lambda: run(ppo, ClickEnv(MODEL), 9, engine="python")),
         ("would bypass TimeLimit", lambda: run(ppo, TimeLimit(ClickEnv(MODEL), 5), 9)),
         ("change at fixed steps", lambda: run(ppo, ClickEnv(changing), 9)),
+        ("vec_env steps parallel streams, each", lambda: vec_env("NonStationaryPBMRank-v0", 2)),
+        ("needs the number of streams", lambda: vec_env("PBMRank-v0")),
         ("ent_coef is 'auto'", lambda: PPO(4, 3, ent_coef="auto")),
         ("'num_envs'; did you mean 'n_envs'", lambda: vec_env("PBMRank-v0", num_envs=8)),
     ):

@@ -95,8 +95,7 @@ def test_lists_chosen_by_weights_of_features():
 def test_checkers_and_spec(wrapper, users):
     """The checkers pass, and the spec makes the wrapped environment again."""
     env = wrapper(gym.make(users))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         # the checker must get the wrapped environment
         warnings.filterwarnings("ignore", ".*is different from the unwrapped version")
         check_env(env, skip_render_check=True)

@@ -205,8 +205,8 @@ class Learner(BaseAgent):
                 "clickgym.agents.vec_env(class, n_envs), and pass the model to "
                 "clickgym.agents.FrozenPolicy"
             )
-        elif env.changing_users:
-            reason = f"trains on {why_not_parallel(env.changing_users)}; use another agent"
+        elif env.changing_users and self.n_envs > 1:
+            reason = f"trains on {why_not_parallel(env.changing_users)}; pass n_envs=1"
         elif env.n_queries > 1:
             cure = (
                 "train a model on an environment from gym.make_vec instead, and pass the model to "
@@ -235,7 +235,8 @@ class Learner(BaseAgent):
         )
         for name in [] if takes_any else sorted(names - parameters.keys()):
             hyperparameter_names = dict.fromkeys([*self.defaults, "net_arch", *parameters])
-            raise TypeError(unknown_message("hyperparameter", name, hyperparameter_names))
+            public_names = [other for other in hyperparameter_names if other[0] != "_"]
+            raise TypeError(unknown_message("hyperparameter", name, public_names))
 
     @property
     def draws_lists(self) -> bool:

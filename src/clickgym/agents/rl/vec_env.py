@@ -111,6 +111,8 @@ def vec_env(
     check_kind("env", env, str | Callable | VectorEnv, expected + "vector environment")
     for name in MISNAMED.keys() & arguments.keys():
         raise TypeError(f"unexpected keyword argument {name!r}; did you mean {MISNAMED[name]!r}?")
+    if n_envs is None and not isinstance(env, VectorEnv):
+        raise ValueError("n_envs is missing; vec_env needs the number of streams, such as 64")
     if isinstance(env, str):
         env_id, spec_arguments = parse_spec(env)
         streams = _make_streams(

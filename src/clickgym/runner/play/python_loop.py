@@ -177,14 +177,14 @@ def parallel_streams(env: gym.Env, n_envs: int) -> VectorEnv:
         copies = [partial(gym.make, env.spec)] * n_envs  # type: ignore[arg-type]
         return SyncVectorEnv(copies, autoreset_mode=AutoresetMode.SAME_STEP)
     model = base_env.model
+    # The environment has already found the best list; no other list is best in a later session.
+    has_one_best_list = model.iid_sessions and not model.may_leave and len(model.starts) == 1
     return ClickVectorEnv(
         model,
         n_envs,
         base_env.reward,
         base_env.cutoff,
-        reference=base_env.task.optimal_ranking
-        if model.iid_sessions and not model.may_leave
-        else None,
+        reference=base_env.task.optimal_ranking if has_one_best_list else base_env.reference,
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
 
