@@ -196,8 +196,9 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
     The observation space determines the networks. Without features, the networks read all entries
     of an observation, through the library's hidden layers (tanh). If observations are a `Dict` with
     ``features`` ``(L, d)``, or with the ``counts`` of `EpisodeCounts`, the networks read only this
-    entry, through hidden layers with ReLU. They then work for any number of candidates, and
-    permuting the candidates permutes the scores and leaves the value unchanged.
+    entry, through hidden layers with ReLU. Their weights then do not depend on the number of
+    candidates, although a model accepts only the number that it was trained with, and permuting the
+    candidates permutes the scores and leaves the value unchanged.
 
     Details:
 
