@@ -190,7 +190,7 @@ def test_floats_that_were_rounded_are_no_labels(labels, found):
     [
         (
             "session,place,doc,clicked\n1,1,a,0\n",
-            "no column position or item or query; its columns are 'ses.*item=NAME,query=NAME",
+            "no column position or item; its columns are 'ses.*=NAME,item=NAME, with query=NAME",
         ),
         (
             HEAD + "1,q,1,a,0\n1,q,2,b,maybe\n",

@@ -276,13 +276,18 @@ def _rows(
         row_word, first: the word for a row in messages, and the number of the first row.
     """
     missing = {role: column for role, column in names.items() if column not in table.columns}
-    if missing and missing != {"query": "query"}:  # a log may have no queries
-        mapping = ", ".join(f"'{role}': NAME" for role in missing)
-        options = ",".join(f"{role}=NAME" for role in missing)
+    optional = ""
+    if missing.get("query") == "query":
+        del missing["query"]
+        optional = ", with query=NAME if a column holds the queries"
+    if missing:
+        given = {role: column for role, column in names.items() if column != role}
+        mapping = given | dict.fromkeys(missing, "NAME")
+        options = ",".join(f"{role}={column}" for role, column in mapping.items())
         raise ValueError(
             f"{name} has no column {' or '.join(missing.values())}; its columns are "
-            f"{', '.join(map(short_repr, columns[:30]))}; pass columns={{{mapping}}}, or "
-            f"--columns {options}"
+            f"{', '.join(map(short_repr, columns[:30]))}; pass columns={mapping}, or "
+            f"--columns {options}{optional}"
         )
     rows = {}
     for role, column in names.items():
