@@ -311,9 +311,10 @@ class Learner(BaseAgent):
         with_features = "features" in getattr(envs.single_observation_space, "spaces", ())
         if with_features and self.model is None:
             self.hyperparameters |= self._of_features
-        policy = self.arguments(discount)["policy"]
-        scores_rows = isinstance(policy, type) and issubclass(policy, PlackettLuceActorCritic)
-        scores_rows = scores_rows and with_features  # row i describes item i
+        settings = self.arguments(discount)
+        policy = settings["policy"]
+        draws = isinstance(policy, type) and issubclass(policy, PlackettLuceActorCritic)
+        scores_rows = draws and with_features  # row i describes item i
         items = None if self.draws_lists or scores_rows else self._order
         streams = StableBaselinesVecEnv(envs, self.actions, items, is_flat=not scores_rows)
         choices = self.choices
@@ -322,7 +323,7 @@ class Learner(BaseAgent):
         set_random_seed(seed)
         with one_thread():
             if self.model is None:
-                self.model = self.algorithm()(env=streams, **self.arguments(discount))
+                self.model = self.algorithm()(env=streams, **settings)
                 self.model.set_logger(Logger(None, []))  # the default makes a temporary folder
             else:
                 self.model.set_env(streams)
