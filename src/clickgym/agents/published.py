@@ -6,10 +6,11 @@ its name to ``__all__``.
 
 from .agent import Agent
 from .baselines import EpsilonGreedy, Fixed, Oracle, Random
-from .cascade.kl_ucb import DCMKLUCB, CascadeKLUCB
-from .cascade.thompson_sampling import CascadeTS
-from .cascade.ucb1 import CascadeUCB1
-from .cascade.ucb_v import CascadeUCBV
+from .cascade.cascade_kl_ucb import CascadeKLUCB
+from .cascade.cascade_ts import CascadeTS
+from .cascade.cascade_ucb1 import CascadeUCB1
+from .cascade.cascade_ucb_v import CascadeUCBV
+from .cascade.dcm_kl_ucb import DCMKLUCB
 from .contextual.c2ucb import C2UCB
 from .contextual.cm_lin_ucb import CMLinUCB
 from .contextual.dbgd import DBGD
@@ -20,9 +21,9 @@ from .contextual.pdgd import PDGD
 from .contextual.ubm_lin_ucb import UBMLinUCB
 from .memory.cascade_vi import CascadeVI
 from .memory.slate_q import SlateQ
-from .nonstationary.discounted_ucb import CascadeDUCB
-from .nonstationary.glr_kl_ucb import GLRCascadeKLUCB
-from .nonstationary.sliding_window_ucb import CascadeSWUCB
+from .nonstationary.cascade_ducb import CascadeDUCB
+from .nonstationary.cascade_swucb import CascadeSWUCB
+from .nonstationary.glr_cascade_kl_ucb import GLRCascadeKLUCB
 from .position_based.bc_mpts import BCMPTS
 from .position_based.grab import GRAB
 from .position_based.pbm_pie import PBMPIE
@@ -100,7 +101,7 @@ agents are for. A family is a folder, or the module of the simple agents for com
 _PUBLISHED = [globals()[name] for name in __all__]
 FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
     family: tuple(agent for agent in _PUBLISHED if agent.__module__.split(".")[2] == family)
-    for family in MADE_FOR  # the third part of a name such as clickgym.agents.cascade.kl_ucb
+    for family in MADE_FOR  # the third part of a name such as clickgym.agents.cascade.cascade_ts
 }
 """The published agents of each family. The other columns of the tables come from the attributes of
 each class: ``paper``, ``bibtex_keys``, ``click_models``, ``observes`` and ``requires``.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clickgym.agents import GLRCascadeKLUCB
-from clickgym.agents.nonstationary.glr_kl_ucb import likelihood_ratio
+from clickgym.agents.nonstationary.glr_cascade_kl_ucb import likelihood_ratio
 from clickgym.envs import CascadeModel
 from tests.reference_agents.detection import GLRReference, glr_statistics
 from tests.reference_agents.following import follow
