@@ -79,7 +79,7 @@ def test_wheel_in_a_clean_environment(tmp_path):
     assert tracked - names == {"envs", "agents"}
     (wheel,) = (source / "dist").glob("*.whl")
     names = {f"src/{name}" for name in zipfile.ZipFile(wheel).namelist()}
-    packaged = {file for file in tracked if file.startswith("src/") and "/anchor_runs/" not in file}
+    packaged = {file for file in tracked if file.startswith("src/")}
     assert {name for name in names if ".dist-info/" not in name} == packaged
 
     venv.create(tmp_path / "venv", symlinks=True)

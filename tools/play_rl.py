@@ -1,10 +1,10 @@
-"""Play the runs for docs/rl_results.md, and write tools/rl.parquet.
+"""Play the runs for docs/rl_results.md, and write data/rl.parquet.
 
 nice -n 19 python tools/play_rl.py OUT [--search]
 
 The program saves each run as a file in the folder OUT, so the same command continues a stopped one.
 With ``--search``, it plays the runs of the hyperparameter searches instead, and writes
-tools/rl_search.parquet. In the page's worlds with features, each learner is also evaluated after
+data/rl_search.parquet. In the page's worlds with features, each learner is also evaluated after
 its run as a `FrozenPolicy`, which neither explores nor learns. Afterwards, ``make pages`` updates
 the tables and the figure on the page.
 """

@@ -39,7 +39,7 @@ from clickgym.bench.tasks import ScoredTask, all_tasks, quick_tasks
 from clickgym.core.files import make_folder
 
 RUNS, ANCHOR_RUNS, LEARNER_RUNS = 5, 2, 3
-OF_ANCHORS = DATA / "anchor_runs"
+OF_ANCHORS = Path(__file__).parent / "data" / "anchor_runs"
 LEARNERS = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
 NETWORKS = [name for name, agent in AGENTS.items() if not issubclass(agent, CompiledAgent)]
 """Agents that use torch. They have no anchors, because they are slow, and because their results

@@ -6,7 +6,7 @@ For each agent, by default for all, the program repeats the first run of three t
 run of their anchors. It skips agents that use a network, because their digits change with the build
 of torch. If an agent is your own class, its module must be in the working folder.
 
-With ``--record``, the program writes to ``tools/replayed.json`` with which version of clickgym the
+With ``--record``, the program writes to ``data/replayed.json`` with which version of clickgym the
 sample of each agent was last found equal. ``make pages`` puts these versions on the board.
 """
 
@@ -31,7 +31,7 @@ from clickgym.bench.result_files import read_results
 from clickgym.bench.tasks import all_tasks
 from clickgym.core.files import write_whole
 
-REPLAYED = Path(__file__).with_name("replayed.json")
+REPLAYED = Path(__file__).parent / "data" / "replayed.json"
 """A file that maps each agent to the version of clickgym that last gave its shipped results again.
 """
 

@@ -1,8 +1,8 @@
 """Tables and a figure for the pages on reinforcement learning.
 
-The tables and the figure in docs/rl_results.md come from the runs in tools/rl.parquet, and the
+The tables and the figure in docs/rl_results.md come from the runs in data/rl.parquet, and the
 tables in docs/stateful_users.md from the runs of a study. The first tables in docs/rl_results.md,
-which compare bandits with reinforcement learning, come from both and from tools/dbn.parquet, and
+which compare bandits with reinforcement learning, come from both and from data/dbn.parquet, and
 the table of defaults in docs/rl.md comes from the learners' classes.
 """
 
@@ -41,9 +41,9 @@ from when_rl_pays import (  # noqa: E402
     on_ten_journeys,
 )
 
-FILE, FIGURE = DOCS.parent / "tools" / "rl.parquet", DOCS / "rl.png"
-SEARCH = DOCS.parent / "tools" / "rl_search.parquet"
-DBN = DOCS.parent / "tools" / "dbn.parquet"
+FILE, FIGURE = DOCS.parent / "tools" / "data" / "rl.parquet", DOCS / "rl.png"
+SEARCH = DOCS.parent / "tools" / "data" / "rl_search.parquet"
+DBN = DOCS.parent / "tools" / "data" / "dbn.parquet"
 STUDY = PAPERS / "results" / "when_rl_pays.parquet"
 CONTEXTUAL, CASCADE, RANDOM = "ContextualPBMRank-v0", "ContextualCMRank-v0", "Random"
 QUERY = "PBMRank-v0"

@@ -45,7 +45,7 @@ PAGES = (
     "C*.*",
     "SECURITY.md",
 )
-LINKED = ("tools/*.*", "tests/*.py", "src/clickgym/*.bib", "src/**/*.py")
+LINKED = ("tools/*.*", "tools/data/*.parquet", "tests/*.py", "src/clickgym/*.bib", "src/**/*.py")
 """Files that are no pages; a link leads to a copy of them."""
 
 

@@ -18,7 +18,7 @@ from .tasks import ABILITIES, ScoredTask, all_tasks
 
 DATA = Path(__file__).parent / "data"
 """The folder that contains a results file for each agent, and ``anchors.parquet``, which is
-computed from the runs in ``anchor_runs``.
+computed from the runs in ``tools/data/anchor_runs``.
 """
 OURS = ("MixTS",)
 """The names of clickgym's own agents. These agents are neither anchors nor recommended, so the

@@ -48,7 +48,7 @@ from ..simulation.user_model import UserModel, user_model_from
 from ..spaces import named_ranking
 
 INSTANCE_FORMAT, INSTANCE_VERSION = "clickgym-instance", 1
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "data"
 
 DEFAULT_INSTANCE = "yandex-9982"
 """The default instance of environments whose users follow one click model that never changes.
