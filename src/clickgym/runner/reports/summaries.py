@@ -408,6 +408,14 @@ def _compared(measure: str, n_sessions: int) -> polars.Expr:
     return col(measure) / n_sessions if measure == "reward" else col(measure)
 
 
+def measure_of(table: polars.DataFrame) -> str:
+    """Return the measure by which a table ranks agents, in words: "regret", "total reward" if the
+    regret is unknown, or both if the regret is known in some environments only.
+    """
+    n_known, n_rows = table["regret"].count(), len(table)
+    return " or ".join(["regret"] * (n_known > 0) + ["total reward"] * (n_known < n_rows))
+
+
 def final_table(
     rows: polars.DataFrame, reference: str | None = None, measure: str = "regret"
 ) -> polars.DataFrame:

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import polars
 from polars import col
 from rich.console import Console
 
-from ...core.checks import outside_unit_interval
 from ...core.text import duration_text, one_line, regret_text, shorten
-from ...measure.metrics import is_sum
 from ..console import Column, print_table, print_text
-from ..fingerprint import warnings_of_same_users
-from ..make.agents import requirements, resolve_agent
 from ..sweep_folder import LABEL_COLUMNS
+from .notes import (
+    notes_on_instances,
+    notes_on_knowledge,
+    notes_on_means,
+    notes_on_pairs,
+    notes_on_shares,
+    notes_on_users,
+)
 from .summaries import (
-    HAS_OTHER_USERS,
-    IS_OWN,
     OWN_USERS,
     count_runs,
     describe_units,
+    measure_of,
     metrics_of,
-    remarks,
     share_no_instance,
     split_instances,
     with_units,
@@ -192,14 +192,6 @@ def _env_titles(results: Results) -> dict[str, str]:
     return titles
 
 
-def measure_of(table: polars.DataFrame) -> str:
-    """Return the measure by which a table ranks agents, in words: "regret", "total reward" if the
-    regret is unknown, or both if the regret is known in some environments only.
-    """
-    n_known, n_rows = table["regret"].count(), len(table)
-    return " or ".join(["regret"] * (n_known > 0) + ["total reward"] * (n_known < n_rows))
-
-
 def regret_of_row(row: Row, horizon: int) -> tuple[float, float | None]:
     """Return the regret in a row of the table and the half-width of its interval. If the regret is
     unknown, return the total reward and the half-width of the total reward's interval instead.
@@ -256,205 +248,6 @@ OPTIONAL_COLUMNS: dict[str, Callable[[Row], str]] = {
 """The columns that are left out if they are empty in all rows. Each function formats the cell that
 a row has in the column.
 """
-
-
-def notes_on_means(
-    table: polars.DataFrame, metrics: Sequence[str], time: Sequence[str], names: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield notes on the columns: which are per session, and what was not measured."""
-    summed = [names.get(name, name) for name in filter(is_sum, metrics)]
-    *averaged, last_one = [names.get("reward", "Reward"), *summed, *time]
-    subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
-    yield f"{subject} per session{', and time is wall time' * len(time)}."
-    missing = table.filter(polars.any_horizontal(col("reward", *metrics).is_null()))
-    if len(missing.filter(IS_OWN)):
-        yield (
-            "– means not measured, because your own loop measures no additional metrics, and no "
-            "reward that a wrapper changed."
-        )
-    if len(missing.filter(~IS_OWN)):
-        yield "– means that the metric was nan in some session."
-    unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
-    if len(unknown_envs):
-        unknown_text = f"Regret is unknown in {', '.join(map(shorten, unknown_envs))}"
-        yield (
-            f"{unknown_text}, because info has no regret for this reward. A higher total reward "
-            "is better."
-        )
-
-
-def notes_on_shares(
-    table: polars.DataFrame, shares: Iterable[str], names: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield a note on each metric that is declared a share, but whose mean is no share."""
-    for name in sorted(shares):
-        wrong = outside_unit_interval(table[name].drop_nulls().to_numpy())
-        if len(wrong):
-            yield (
-                f"The mean of {names.get(name, name)} is {wrong[0]:.4g}, although is_share=True "
-                "says that it is always between 0 and 1; leave out is_share."
-            )
-
-
-def notes_on_instances(
-    results: Results, mixed: polars.DataFrame, names: Mapping[str, str], *, in_paper: bool
-) -> Iterator[str]:
-    """Yield notes on instances that do not stand for one kind of users: the rows ``mixed``, whose
-    instances come from several families, two groups of users of one world, and the same users
-    under two labels.
-    """
-    if len(mixed):
-        envs = _join_names(
-            [names.get(env, env) for env in mixed["env"].unique(maintain_order=True)]
-        )
-        families = _join_names(sorted({name.partition(":")[0] for name in mixed["instance"]}))
-        yield (
-            f"In {envs}, means are over different families ({families}), which do not stand for "
-            "one kind of users, so they have no ± and no p."
-        )
-        if not in_paper:
-            yield (
-                "For a table of one family: clickgym report DIR --instances, or "
-                "select(instances=...); by instance: --by-instance, or table(by_instance=True)."
-            )
-    arguments = re.split("[:,]", ",".join(results.names("instance")))
-    if {"users=train", "users=test"} <= {*arguments}:
-        yield (
-            "users=train and users=test are two groups of users of one simulated world, not two "
-            "independent instances, so ± is too narrow; show each group in its own table."
-        )
-    fingerprints = {
-        label: fingerprint
-        for config in results.configs
-        for label, fingerprint in config.instances.items()
-    }
-    pairs = results.rows.select("env", "instance").unique(maintain_order=True)
-    played = pairs.filter(col("instance").is_in([*fingerprints])).group_by("env").agg("instance")
-    texts = [
-        f"{text}."
-        for labels in played["instance"]
-        for text in warnings_of_same_users({label: fingerprints[label] for label in labels})
-    ]
-    yield from dict.fromkeys(texts)
-
-
-def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
-    """Yield notes on comparisons: what the intervals cover, which agent is the reference, and which
-    test p comes from, or why there is no p.
-    """
-    over = sorted({*table["over"]})
-    if "instances" in over:
-        has_these = table["regret_ci95_runs"].count() > 0
-        these = " ± these covers more runs on exactly these instances." if has_these else ""
-        yield f"± covers other instances like these.{these}"
-    elif "runs" in over and table["reward_ci95"].count():
-        yield "± covers more runs with these users. It says nothing about other users."
-    compared = table.filter(col("difference").is_not_null())
-    if len(compared):
-        units, reference = " or ".join(over), table["reference"][0]
-        measure = measure_of(table)
-        better = {"regret": "Positive differences", "total reward": "Negative differences"}.get(
-            measure, "Positive differences of regret and negative ones of reward"
-        )
-        yield (
-            f"Differences to {reference} are over the same {units}"
-            f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. {better} favour "
-            f"{reference}."
-        )
-    if table["p"].count():
-        yield (
-            "p comes from a two-sided paired t test, and is adjusted for the number of agents by "
-            "Holm's procedure. The intervals of differences are not adjusted."
-        )
-    few = compared.filter(col("units") <= 2, col("over") != "families")
-    for over in sorted({*few["over"]}):
-        yield f"p needs at least three {over}."
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + [names[-1]])
-
-
-def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
-    """Yield notes that name the agents whose users differ from the reference's users: agents that
-    trained on their own users, played in your own loop, or played other instances.
-    """
-    reference = table["reference"][0]
-    if results.rows["agent"].n_unique() > 1:
-        separate, own_loops = (
-            results.rows.filter(kind)["agent"].unique(maintain_order=True).to_list()
-            for kind in (HAS_OTHER_USERS, IS_OWN)
-        )
-        unpaired = {*table.filter(col("difference").is_null())["agent"]} - {reference}
-        if separate:
-            whose, who_has = ("its", "it has") if len(separate) == 1 else ("their", "they have")
-            hence = f", so {who_has} no difference" if unpaired.intersection(separate) else ""
-            yield f"{_join_names(separate)} had {whose} own users, not those of the others{hence}."
-        if own_loops:
-            yield (
-                f"{_join_names(own_loops)}: no differences, because only runs of clickgym.run and "
-                "sweep are known to have the same users."
-            )
-        if reference in (*separate, *own_loops) and not table["difference"].count():
-            yield f"No agent had the same users as {reference}, so there are no differences."
-    instances = results.rows.group_by("env", "agent", maintain_order=True).agg(
-        col("instance").unique().sort()
-    )
-    of_reference = instances.filter(agent=reference).select("env", of_reference="instance")
-    different = instances.join(of_reference, on="env", maintain_order="left")
-    different = different.filter(col("instance") != col("of_reference"))
-    if len(different):
-        who = _join_names(different["agent"].unique(maintain_order=True).to_list())
-        yield (
-            f"{who} did not play the same instances as {reference}, so do not compare their means; "
-            "differences are over the instances that both played."
-        )
-
-
-SOURCE_TEXTS = {
-    "examination": "how often each position is looked at",
-    "browsing": "how often each position is looked at, given the last click above it",
-    "termination_order": "which positions end a session most often",
-    "initial_ranking": "the production list",
-    "optimal_ranking": "the best list",
-    "mean_sessions": "how long users stay",
-    "click_rewards": "what a click is worth",
-}
-"""What an agent may be told about the users, by the source that `Agent.requires` names."""
-
-
-def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield notes on what agents were told in addition to clicks, which agents explore as much as
-    their theory prescribes, which settings are better than the defaults, what agents had learned
-    before these runs, and what was not recorded. What an agent was told is unknown if its class
-    cannot be imported. ``names`` maps labels to the names to show.
-    """
-    sentences, advice = [], dict[str, None]()
-    by_theory: dict[str, list[str]] = {}  # labels of agents, by their `Agent.theory_argument`
-    for label in results.names("agent"):
-        maker: Any = None
-        arguments: Mapping[str, Any] = {}
-        with suppress(Exception):  # a user's module may be missing, or fail
-            maker, arguments = resolve_agent(results.spec("agent", label))
-        argument = getattr(maker, "theory_argument", None)
-        if argument and arguments.get(argument) is None:
-            by_theory.setdefault(argument, []).append(names.get(label, label))
-        # not inherited, because a subclass may have other defaults
-        if not arguments and (text := getattr(maker, "__dict__", {}).get("default_advice")):
-            advice[text] = None
-        if sources := [SOURCE_TEXTS.get(source, source) for source in requirements(maker).values()]:
-            sentences.append(f"{names.get(label, label)} was told {' and '.join(sources)}")
-    if sentences:
-        yield f"Besides clicks, {'; '.join(sentences)}."
-    for argument, labels in by_theory.items():
-        who = f"{_join_names(labels)} {'explores' if len(labels) == 1 else 'explore'}"
-        yield (
-            f"{who} as much as theory prescribes, which is often far too much; see the argument "
-            f"{argument}."
-        )
-    yield from advice
-    for agent, texts in remarks(results.rows).items():
-        yield f"{names.get(agent, agent)}: {'; '.join(texts)}."
 
 
 def escape_latex(text: str) -> str:
