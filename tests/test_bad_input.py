@@ -75,6 +75,7 @@ RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an in
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV CartPole-v1                   plays only environments in which an action is a list of items
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
+ENV PBMRank-v0:max_episode_step=9   did you mean 'max_episode_steps'?
 ENV PBMRank-v0:n_items=20         write instance="uniform:n_items=20"
 ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
 AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?

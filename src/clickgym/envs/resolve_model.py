@@ -139,7 +139,9 @@ def _check_parameters(
             raise TypeError(f"n_items is determined by the instance or the parameters{hint}")
         # TorchRL searches the message for Python's words, and then tries without the argument.
         words = f"unexpected keyword argument {parameter!r}"
-        words += suggestions(parameter, dict.fromkeys([*names, *ENV_ARGUMENTS]))
+        known = dict.fromkeys([*names, *ENV_ARGUMENTS, "max_episode_steps"])
+        known.pop(parameter, None)  # max_episode_steps itself, which only gym.make takes
+        words += suggestions(parameter, known)
         if parameter == "autoreset_mode":
             words += "; with a vectorization_mode, write vector_kwargs={'autoreset_mode': ...}"
         raise TypeError(words + _instance_hint(instance, {parameter: value}))

@@ -121,11 +121,11 @@ def check_runs(last: polars.DataFrame) -> None:
         ends = last.select("agent", "step").unique(maintain_order=True)
         lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         own, least, most = last.filter(IS_OWN)["step"], min(ends["step"]), max(ends["step"])
-        cure = "play the same number in each run"
+        cure = f"play the longer runs again, with horizon={least}"
         if least in own:
             cure = (
-                f"continue your own loop until env.meter.step is {most}, or play only {least} "
-                f"sessions in each run. A loop may have fewer sessions than steps: {NO_SESSION}"
+                f"continue your own loop until env.meter.step is {most}, or {cure}. A loop may "
+                f"have fewer sessions than steps: {NO_SESSION}"
             )
         elif len(own):
             cure = f"use only the first sessions of your own loop: env.result(name, {least})"
