@@ -373,8 +373,9 @@ class Results:
         """Return the `table` as LaTeX code that requires the package booktabs.
 
         The caption says what the intervals cover, which test the p-values come from, which agents
-        had their own users, what the agents were told in addition to clicks, which agents explore
-        as much as their theory prescribes, and what agents had learned before these runs.
+        learned from rewards only, which had their own users, what the agents were told in addition
+        to clicks, which agents explore as much as their theory prescribes, and what agents had
+        learned before these runs.
 
         Args:
             reference: the agent with which the other agents are compared; by default, the same

@@ -383,7 +383,7 @@ def test_numbers_of_the_table():
 @pytest.mark.parametrize(
     ("apart", "reason"),
     [
-        ("abc", "a, b and c had their own users, not those of the others, so they have no diff"),
+        ("abc", "not from single clicks. a, b and c had their own users, not those of the others,"),
         ("abcd", "No agent had the same users as a, so there are no differences."),
         ("a", "Differences to b are over the same runs"),
         ("", "p needs at least three runs."),

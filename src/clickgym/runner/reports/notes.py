@@ -20,7 +20,7 @@ from ...core.text import shorten
 from ...measure.metrics import is_sum
 from ..fingerprint import warnings_of_same_users
 from ..make.agents import requirements, resolve_agent
-from .summaries import HAS_OTHER_USERS, IS_OWN, measure_of, remarks
+from .summaries import HAS_OTHER_USERS, IS_LEARNER, IS_OWN, measure_of, remarks
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -144,15 +144,18 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
-    """Yield notes that name the agents whose users differ from the reference's users: agents that
-    trained on their own users, played in your own loop, or played other instances.
+    """Yield notes that name the agents that learned from rewards only, and those whose users differ
+    from the reference's users: agents that trained on their own users, played in your own loop, or
+    played other instances.
     """
     reference = table["reference"][0]
     if results.rows["agent"].n_unique() > 1:
-        separate, own_loops = (
+        learners, separate, own_loops = (
             results.rows.filter(kind)["agent"].unique(maintain_order=True).to_list()
-            for kind in (HAS_OTHER_USERS, IS_OWN)
+            for kind in (IS_LEARNER, HAS_OTHER_USERS, IS_OWN)
         )
+        if learners and not results.rows.select(IS_LEARNER.all()).item():
+            yield f"{_join_names(learners)} learned from rewards, not from single clicks."
         unpaired = {*table.filter(col("difference").is_null())["agent"]} - {reference}
         if separate:
             whose, who_has = ("its", "it has") if len(separate) == 1 else ("their", "they have")

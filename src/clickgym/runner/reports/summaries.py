@@ -35,9 +35,9 @@ IS_FROZEN = col("engine") == FrozenPolicy.engine
 """A Polars expression: whether the agent of a run is a policy that does not learn."""
 IS_OWN = col("engine") == OWN_LOOP
 """A Polars expression: whether a run comes from your own loop. Such runs are never paired."""
-HAS_OTHER_USERS = ~IS_OWN & (
-    ~col("engine").is_in([*ENGINES, FrozenPolicy.engine]) | col("seed").is_null()
-)
+IS_LEARNER = ~IS_OWN & ~col("engine").is_in([*ENGINES, FrozenPolicy.engine])
+"""A Polars expression: whether an RL library ran the loop, on its own streams of users."""
+HAS_OTHER_USERS = IS_LEARNER | (~IS_OWN & col("seed").is_null())
 """A Polars expression: whether a run cannot be paired with runs of other agents, because its agent
 trained on its own streams of users, or because its seed is unknown. False for runs from your own
 loop.
