@@ -125,7 +125,8 @@ class FrozenPolicy(Agent):
         if None in sizes:
             raise TypeError(
                 f"model is {short_repr(model)}, which does not define its numbers of items and "
-                "positions: pass n_items and n_positions, as in FrozenPolicy(10, 5, model=...)"
+                "positions: pass both, and a function that takes an observation and returns a list "
+                "(not a network), as in FrozenPolicy(10, 5, model=function)"
             )
         if (n_items or sizes[0], n_positions or sizes[1]) != sizes:
             raise _other_sizes(sizes, (n_items, n_positions))
@@ -236,9 +237,9 @@ def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
     except FAILURES as error:
         name = getattr(algorithm, "__name__", algorithm)
         raise ValueError(
-            f"{name} cannot load the model {str(file)!r}: another algorithm saved it, or the file "
-            "is damaged; pass the algorithm that saved it, as in algorithm='PPO' or, in a command, "
-            "algorithm=PPO"
+            f"{name} cannot load the model {str(file)!r}: another algorithm or torch.save wrote "
+            "it, or it is damaged; pass the algorithm that saved it, as in algorithm='PPO' or, in "
+            "a command, algorithm=PPO; for a network of your own, pass a function as the model"
         ) from error
 
 
