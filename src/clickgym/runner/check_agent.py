@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,7 @@ from .make.agents import (
     make_agent,
     observed_sizes,
     parameters_of,
+    requirements,
     resolve_agent,
 )
 from .make.environments import maker_name
@@ -66,6 +68,8 @@ COMPARED_AT = np.array([1, 4, 16])
 """The numbers of sessions after which `check_item_ids` compares the regret of the two orders."""
 SIGMAS = 5.0
 """The number of standard errors beyond which a difference of two means counts as a fault."""
+WORSE_THAN_RANDOM = 1.2
+"""The regret, in multiples of that of random lists, above which `check_agent` warns."""
 
 
 def check_agent(agent: AgentLike) -> None:
@@ -84,7 +88,8 @@ def check_agent(agent: AgentLike) -> None:
     - for a `CompiledAgent`, both engines agree; saving, loading and hyperparameters work; and no
       kernel uses an index out of range, or writes a fraction to an array of integers.
 
-    The function does not check whether the agent learns.
+    The function does not check whether the agent learns, but it warns if the agent loses more
+    clicks than random lists.
 
     Args:
         agent: the agent, in any form that `clickgym.make_agent` accepts: a class,
@@ -95,6 +100,10 @@ def check_agent(agent: AgentLike) -> None:
         AssertionError: the agent has faults; the message has one line for each fault.
         ValueError, TypeError: the agent is unknown, or is an algorithm with its own training loop,
             which has a different interface.
+
+    Warns:
+        UserWarning: the agent loses more clicks than random lists, as an agent does that shows the
+            worst items first.
 
     Example:
         >>> import clickgym
@@ -110,7 +119,7 @@ def check_agent(agent: AgentLike) -> None:
         >>> clickgym.check_agent(Careless)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         AssertionError: Careless does not follow the interface of agents:
-        - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again
+        - rank and update: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again
     """
     check = _Check(agent)
     is_compiled = isinstance(check.agent, CompiledAgent)
@@ -118,7 +127,7 @@ def check_agent(agent: AgentLike) -> None:
     if is_compiled:
         checks["kernels"] = check.check_kernels
     checks |= {
-        "lists": check.check_lists,  # all checks below need an agent that returns lists
+        "rank and update": check.check_lists,  # all checks below need an agent that plays
         "seeds": check.check_seeds,
         "agents side by side": check.check_shared_state,
         "item ids": check.check_item_ids,
@@ -133,11 +142,12 @@ def check_agent(agent: AgentLike) -> None:
             run_check()
         except FAILURES as error:
             faults.append(f"- {name}: {error if isinstance(error, Fault) else cause(error)}")
-            if name in ("constructor", "kernels", "lists"):
+            if name in ("constructor", "kernels", "rank and update"):
                 break
     if faults:
         heading = f"{maker_name(check.maker)} does not follow the interface of agents:"
         raise AssertionError("\n".join([heading, *faults]))
+    check.warn_if_worse_than_random()
 
 
 class _Check:
@@ -261,6 +271,24 @@ class _Check:
                 f"the regret after {counted(int(COMPARED_AT[i]), 'session')} is {rising[i]:.3g} if "
                 f"attraction rises with the item id, but {falling[i]:.3g} if attraction falls "
                 "with it; break ties at random, because item ids carry no information"
+            )
+
+    def warn_if_worse_than_random(self) -> None:
+        """Warn if the agent loses more clicks than random lists. Agents that begin with the
+        production list are left out, because this list is worse than random lists here.
+        """
+        if "initial_ranking" in requirements(self.maker).values():
+            return
+        agents, env, seeds = ((self.maker, self.arguments), "Random"), self.make_env(), range(5)
+        lost, lost_at_random = (
+            np.mean([run(agent, env, SESSIONS, seed=seed).regret[-1] for seed in seeds])
+            for agent in agents
+        )
+        if lost > WORSE_THAN_RANDOM * lost_at_random:
+            warnings.warn(
+                f"{maker_name(self.maker)}: the regret after {SESSIONS} sessions is {lost:.0f}, "
+                f"but {lost_at_random:.0f} with random lists; does it show the best items first?",
+                stacklevel=3,
             )
 
     # ------------------------------------------------------------------- checks for compiled agents
