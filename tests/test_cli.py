@@ -64,11 +64,11 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
 
 
 def test_each_option_of_run_is_an_argument_of_sweep():
-    """Each option has an argument of the same name and with the same default, except the option
-    that says how the table is printed.
+    """Each option has an argument of the same name and with the same default, except the options
+    that say what the table shows.
     """
     options, arguments = (inspect.signature(one).parameters for one in (run, clickgym.sweep))
-    assert {*options} == {*arguments, "by_instance"}
+    assert {*options} == {*arguments, "by_instance", "measure"}
     for name in {*arguments} - {"metrics"}:
         assert options[name].default == arguments[name].default, name
 

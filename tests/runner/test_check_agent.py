@@ -83,11 +83,6 @@ class FailsWhereUsersLeave(ByState):
             raise KeyError("user")
 
 
-class Repeats(Sampling):
-    def rank(self, observation):
-        return super().rank(observation)[:1].repeat(self.n_positions)
-
-
 class Unseeded(Sampling):
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions)
@@ -138,7 +133,6 @@ class DoesNotAskForFeatures(Sampling):
 PLAIN = {
     DoesNotAskForFeatures: "- rank and update: IndexError.*n_features: add it",
     FailsWhereUsersLeave: "- rank and update: KeyError: 'user'",
-    Repeats: "- rank and update: Repeats, session 1: bad ranking ",
     Unseeded: "- seeds: the same seed gives different lists",
     GlobalDraws: "- agents side by side: the agent draws from the global random generator",
     Shared: "- agents side by side: two agents of this class influence each other",

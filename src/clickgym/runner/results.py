@@ -369,6 +369,7 @@ class Results:
         names: Mapping[str, str] | None = None,
         caption: str | None = None,
         label: str = "tab:regret",
+        measure: str = "regret",
     ) -> str:
         """Return the `table` as LaTeX code that requires the package booktabs.
 
@@ -384,13 +385,15 @@ class Results:
                 names that the table shows, as in `plot`.
             caption: the caption, as LaTeX code, in place of the one described above.
             label: the label of the table.
+            measure: what differences and p compare, as in `table`.
 
         Raises:
-            ValueError: two agents, environments or instances would have the same name.
+            ValueError: two agents, environments or instances would have the same name; or, as in
+                `table`, ``reference`` or ``measure`` is unknown.
         """
         from .reports.table import to_latex
 
-        return to_latex(self, reference, names, caption, label)
+        return to_latex(self, reference, names, caption, label, measure)
 
     def report(
         self,
@@ -398,6 +401,7 @@ class Results:
         reference: str | None = None,
         *,
         by_instance: bool = False,
+        measure: str = "regret",
     ) -> None:
         """Print the `table` and, if you pass a folder, write the table, the figure and the rows.
 
@@ -407,12 +411,13 @@ class Results:
                 agent as in `table`.
             by_instance: whether the printed table has its own rows for each instance, as in
                 `table`. The files do not depend on this argument.
+            measure: what differences and p compare in the printed table, as in `table`.
         """
         from .console import output_console
         from .reports.table import print_results
 
         folder = None if out is None else check_path("out", out)
-        print_results(output_console(), self, reference, by_instance=by_instance)
+        print_results(output_console(), self, reference, by_instance=by_instance, measure=measure)
         if folder is not None:
             self.write(folder, reference)
 

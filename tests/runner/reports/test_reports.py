@@ -353,8 +353,8 @@ def test_table_in_latex(returned, folder, printed):
         assert unescaped.count("$") % 2 == 0
     assert "Positive differences favour TopRank." in text
     assert re.search(r"textbackslash.* & \$\+[\d{},]+ ", text)
-    printed_text = printed(["report", str(folder), "--latex", "--reference", "TopRank"])
-    assert printed_text.strip() == to_latex(returned, "TopRank")
+    printed_text = printed(["report", str(folder), "--latex", "--measure", "ndcg"])
+    assert printed_text.strip() == returned.to_latex(measure="ndcg")
 
 
 def test_numbers_of_the_table():

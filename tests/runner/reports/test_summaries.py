@@ -147,6 +147,8 @@ def test_differences_of_another_measure():
     assert (b["difference"], b["difference_ci95"]) == pytest.approx((0.125, 0.1523), abs=1e-4)
     assert b["p"] == pytest.approx(ttest_rel([2, 4, 3, 6], [1, 2, 3, 4]).pvalue)
     assert c["difference"] is c["p"] is None
+    assert r"+0.12 \pm 0.15" in results.to_latex("a", measure="score")
+    assert "compared with c in score" in results.to_latex("c", measure="score")
     assert b["p"] < by_regret.row(by_predicate=col("agent") == "b", named=True)["p"]  # Holm
     with pytest.raises(ValueError, match="'scor'; did you mean 'score'"):
         results.table(measure="scor")

@@ -78,6 +78,14 @@ def report(
             "instances. The files stay the same.",
         ),
     ] = False,
+    measure: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What the columns difference and p compare: regret, reward or a metric that was "
+            "measured. The files stay the same.",
+        ),
+    ] = "regret",
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the table as LaTeX, and write no files.")
     ] = False,
@@ -113,10 +121,10 @@ def report(
     results, console = Results(folders).select(agents, environments, instances), output_console()
     if latex or bib:
         shown = by_instances(results) if by_instance else results
-        text = to_latex(shown, reference) if latex else to_bibtex(results)
+        text = to_latex(shown, reference, measure=measure) if latex else to_bibtex(results)
         console.print(Text(text), soft_wrap=True)
         return
-    print_results(console, results, reference, by_instance=by_instance)
+    print_results(console, results, reference, by_instance=by_instance, measure=measure)
     if out is None and (agents or environments or instances or folders[1:]):
         print_text(
             console,

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ...core.checks import check_choice
 from ...measure.metrics import METRICS
 from ..console import output_console, print_text
+from ..play.run_metrics import Metrics
 from ..reports.table import print_results
 from ..sweep.sweep import sweep
 from ..sweep_folder import FIGURES, ROWS, SUMMARY
@@ -85,6 +87,14 @@ def run(
             "instances.",
         ),
     ] = False,
+    measure: Annotated[
+        str,
+        result_option(
+            metavar="NAME",
+            help="What the columns difference and p compare: regret, reward or one of the "
+            "--metrics, by its label if it has one.",
+        ),
+    ] = "regret",
     seed: Annotated[
         int, result_option(metavar="N", help="Random seed. The same seed gives the same results.")
     ] = 0,
@@ -137,6 +147,7 @@ def run(
     and continue later with the same command. You can also add agents or runs to the folder; for a
     different seed or horizon, use a new folder.
     """
+    check_choice("measure", measure, ["regret", "reward", *Metrics(metrics or ()).names])
     engine_name: Any = engine
     results = sweep(
         envs,
@@ -153,7 +164,7 @@ def run(
         progress=progress,
         overwrite=overwrite,
     )
-    print_results(output_console(), results, by_instance=by_instance)
+    print_results(output_console(), results, by_instance=by_instance, measure=measure)
     if out is None:
         print_text(
             output_console(),

@@ -106,9 +106,12 @@ def notes_on_instances(
     yield from dict.fromkeys(texts)
 
 
-def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
-    """Yield notes on comparisons: what the intervals cover, which agent is the reference, and which
-    test p comes from, or why there is no p.
+def notes_on_pairs(
+    table: polars.DataFrame, measure: str, names: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield notes on comparisons: what the intervals cover, which agent is the reference, what a
+    difference means, and which test p comes from, or why there is no p. ``measure`` is what the
+    differences compare, as in `Results.table`.
     """
     over = sorted({*table["over"]})
     if "instances" in over:
@@ -118,17 +121,21 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
     elif "runs" in over and table["reward_ci95"].count():
         yield "± covers more runs with these users. It says nothing about other users."
     compared = table.filter(col("difference").is_not_null())
+    reference, name = table["reference"][0], names.get(measure, measure)
     if len(compared):
-        units, reference = " or ".join(over), table["reference"][0]
-        measure = measure_of(table)
+        units = " or ".join(over)
         better = {"regret": "Positive differences", "total reward": "Negative differences"}.get(
-            measure, "Positive differences of regret and negative ones of reward"
+            measure_of(table), "Positive differences of regret and negative ones of reward"
         )
+        meaning = f"{better} favour {reference}"
+        if measure != "regret":
+            meaning = f"Differences and p compare {name}; positive means more than {reference}"
         yield (
             f"Differences to {reference} are over the same {units}"
-            f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. {better} favour "
-            f"{reference}."
+            f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. {meaning}."
         )
+    elif measure != "regret" and table["agent"].n_unique() > 1:
+        yield f"No agent can be compared with {reference} in {name}; choose another reference."
     if table["p"].count():
         yield (
             "p comes from a two-sided paired t test, and is adjusted for the number of agents by "

@@ -63,6 +63,7 @@ def print_results(
     reference: str | None = None,
     *,
     by_instance: bool = False,
+    measure: str = "regret",
 ) -> None:
     """Print the table of final results.
 
@@ -73,10 +74,11 @@ def print_results(
             in `Results.table`.
         by_instance: whether each instance of an environment has its own rows; by default, a row
             shows the average over all instances, unless two agents have no instance in common.
+        measure: what differences and p compare, as in `Results.table`.
     """
     must_split = share_no_instance(results.rows)
     shown = by_instances(results) if by_instance or must_split else results
-    table = format_table(shown, reference)
+    table = format_table(shown, reference, measure=measure)
     columns = [Column(name, align_right=name != "agent") for name in table.headings]
     print_text(console, table.title, "bold")
     console.print()
@@ -100,6 +102,7 @@ def format_table(
     *,
     in_paper: bool = False,
     names: Mapping[str, str] | None = None,
+    measure: str = "regret",
 ) -> FormattedTable:
     """Format the table of final results as text.
 
@@ -111,24 +114,29 @@ def format_table(
             advice; False by default.
         names: a mapping from the names of agents, environments and instances to the names to show;
             by default, all names are shown as they are.
+        measure: what differences and p compare, as in `Results.table`.
 
     Raises:
         ValueError: two agents, environments or instances would have the same name.
     """
     knowledge = [*notes_on_knowledge(results, names or {})]
     time = [] if in_paper else ["time"]
-    table, metrics = results.table(reference), metrics_of(results.rows)
+    table, metrics = results.table(reference, measure=measure), metrics_of(results.rows)
     last = with_units(results.rows.filter(step=results.horizon))
     over = describe_units(count_runs(last, ["env", "agent"]))
     mixed = last.filter(over="families")
     if names:  # the names of instances say which family they are from, so they are changed last
         results = _renamed(results, names)
         table = table.with_columns(col("env", "agent", "reference").replace(names))
-    measure = measure_of(table)
+    ranked_by = measure_of(table)
     is_single = len(results.rows.select("instance", "sweep_seed", "run").unique()) == 1
+    optional_columns = OPTIONAL_COLUMNS
+    if measure != "regret":
+        per_session = partial(_difference_text, is_per_session=True)
+        optional_columns = OPTIONAL_COLUMNS | {"difference": per_session}
     optional = {
         heading: text
-        for heading, text in OPTIONAL_COLUMNS.items()
+        for heading, text in optional_columns.items()
         if any(map(text, table.iter_rows(named=True)))
         and (not is_single or heading == "difference")
     }
@@ -145,7 +153,7 @@ def format_table(
     shares = {name for config in results.configs for name in config.shares}
     notes = [*notes_on_means(table, metrics, time, names or {})]
     notes += notes_on_shares(table, shares.intersection(metrics), names or {})
-    notes += notes_on_pairs(table)
+    notes += notes_on_pairs(table, measure, names or {})
     notes += notes_on_instances(results, mixed, names or {}, in_paper=in_paper)
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
@@ -155,8 +163,11 @@ def format_table(
         over = f"mean ± 95 % interval over {over}"
     elif len(mixed):
         over = f"mean over {over}"
-    title = f"{measure.capitalize()} after {results.horizon:,} sessions{instance_text} ({over})"
-    headings = ["agent", measure, *optional, "reward", *metrics, *time]
+    title = f"{ranked_by.capitalize()} after {results.horizon:,} sessions{instance_text} ({over})"
+    headings = ["agent", ranked_by, *optional, "reward", *metrics, *time]
+    if measure != "regret" and "difference" in headings:
+        compared = (names or {}).get(measure, measure)
+        headings[headings.index("difference")] = f"difference in {compared}"
     return FormattedTable(title, headings, environments, notes)
 
 
@@ -214,12 +225,12 @@ def _half_width_text(row: Row) -> str:
     return "" if half is None else regret_text(0.0, half).partition(" ")[2]
 
 
-def _difference_text(row: Row) -> str:
+def _difference_text(row: Row, is_per_session: bool = False) -> str:
     difference, half = row["difference"], row["difference_ci95"]
     if difference is None:
         return ""
     sign = "+" if difference > 0 else ""
-    return sign + regret_text(difference, half)
+    return sign + (_mean_text if is_per_session else regret_text)(difference, half)
 
 
 def _p_text(row: Row) -> str:
@@ -272,12 +283,13 @@ def to_latex(
     names: Mapping[str, str] | None = None,
     caption: str | None = None,
     label: str = "tab:regret",
+    measure: str = "regret",
 ) -> str:
     """Return the table of final results as LaTeX code, without the column for the time; the
     arguments are those of `Results.to_latex`.
     """
     names = dict(names or {})
-    table = format_table(results, reference, in_paper=True, names=names)
+    table = format_table(results, reference, in_paper=True, names=names, measure=measure)
     n_columns, lines = len(table.headings), []
     for env, rows in table.environments.items():
         lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
