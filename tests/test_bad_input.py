@@ -96,6 +96,7 @@ run CascadeMDPRank-v0 -a Random -i habits --horizon 9   did you mean 'habit'? (a
 run tests.helpers.news:FrontPage-v0 -a Random -i habit --horizon 9   it has no instances
 INSTANCE lon.json                 file lon.json does not exist; did you mean 'long.json'?
 INSTANCE other                    instance 'other' is a folder; name its files, as in other/*.json
+fit file --model PBM --out x.json --columns sid=session   the wrong way round; expected session=sid
 fit fil --model PBM --out x.json  fil: no such file; did you mean 'file'?
 INSTANCE uniform:n_item=3         n_item: unknown argument; did you mean 'n_items'?
 ENV PBMRank-v0:instance=uniform:seed=3,gap=1   write instance="uniform:seed=3,gap=1"

@@ -102,6 +102,10 @@ def read_log(
     """
     names = {role: role for role in ROLES}
     for role, column in (columns or {}).items():
+        if role not in ROLES and column in ROLES:
+            raise ValueError(
+                f"columns has {role}={column} the wrong way round; expected {column}={role}"
+            )
         names[check_choice("column", role, ROLES)] = column
     for role, other in combinations(names, 2):
         if names[role] == names[other]:
