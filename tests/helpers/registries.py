@@ -14,6 +14,7 @@ import gymnasium
 from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, UserModel
 from clickgym.runner import METRICS
+from tests.helpers import news  # noqa: F401 - registers its id before a test can undo it
 
 
 def default_ids(*kinds: str) -> list[str]:
