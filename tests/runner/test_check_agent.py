@@ -73,14 +73,8 @@ class ByState(Sampling):
 
 
 class FailsWhereUsersLeave(ByState):
-    sessions = 0
-
-    def update(self, observation, ranking, clicks, reward):
-        self.sessions += 1
-
     def leave(self):
-        if self.sessions:
-            raise KeyError("user")
+        raise KeyError("user")
 
 
 class Unseeded(Sampling):

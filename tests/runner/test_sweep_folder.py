@@ -192,10 +192,11 @@ def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played):
 
 
 def test_a_report_joins_folders(whole, tmp_path, printed):
-    """The folders hold other agents, or other seeds of the same agents, whose runs count as further
-    runs. No run is counted twice, and the report is written only into another folder.
+    """The folders hold other agents, other metrics, or other seeds of the same agents, whose runs
+    count as further runs. No run is counted twice, and the report is written only into another
+    folder.
     """
-    a, b, c = (tmp_path / name for name in "abc")
+    a, b, c, d = (tmp_path / name for name in "abcd")
     sweep(a, agents=AGENTS[:1])
     sweep(b, agents={"Rnd": "Random"})
     both = numbers(whole).with_columns(polars.col("agent").replace("Random", "Rnd"))
@@ -204,6 +205,9 @@ def test_a_report_joins_folders(whole, tmp_path, printed):
     assert "No files" in printed(["report", str(a), str(b)])
     assert "TopRank" in printed(["report", str(a), str(b), "--out", str(tmp_path / "both")])
     assert (tmp_path / "both" / "summary.csv").exists()
+    sweep(d, metrics=["ndcg"])
+    assert_frame_equal(numbers(a, d).sort(order), numbers(d).sort(order))
+    assert numbers(b, d)["ndcg"].null_count() == len(numbers(b))
     sweep(c, seed=6)
     results = clickgym.Results([whole, c])
     assert results.table()["runs"].to_list() == [6] * 4

@@ -76,8 +76,8 @@ class Results:
 
     Raises:
         TypeError: ``source``, or an entry of the list, is none of these.
-        ValueError: a folder has no results; two sweeps have different checkpoints, metrics or
-            package versions, or use the same label for different things, such as your class before
+        ValueError: a folder has no results; two sweeps have different checkpoints or package
+            versions, or use the same label for different things, such as your class before
             and after an edit; or single runs have different numbers of sessions, different rewards,
             streams with the same users, or the same name for two agents.
 

@@ -152,7 +152,7 @@ class Config:
         if self.results != other.results:
             return f"clickgym {first['clickgym']} gives other results than {second['clickgym']}"
         packages = sorted((self.versions.keys() & other.versions.keys()) - {"clickgym"})
-        for name in ("horizon", "checkpoints", "metrics", *packages):
+        for name in ("horizon", "checkpoints", *packages):
             if first[name] != second[name]:
                 return f"{name} is {short_repr(first[name])}, not {short_repr(second[name])}"
         fingerprints = other.fingerprints()
@@ -268,8 +268,10 @@ def open_folder(
         played = saved
         for number, column in enumerate(LABEL_COLUMNS):
             played = played.select(column, {str(key[number]) for key in runs})
-        seeds = f"seed is {saved.seed}, not {config.seed}"
-        fault = played.difference(config) if saved.seed == config.seed else seeds
+        fault = played.difference(config)
+        for name in ("metrics", "seed"):  # these may differ in results that are joined
+            old, new = getattr(saved, name), getattr(config, name)
+            fault = fault if old == new else f"{name} is {old}, not {new}"
         if fault is not None and runs:
             cure = "choose another folder (--out), or delete its runs and start again (--overwrite)"
             raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None

@@ -12,7 +12,7 @@ from polars import col
 from ...core.specs import format_spec, parse_spec
 from ...measure.result import HOW_PLAYED, NO_SESSION, same_users_message
 from ..sweep_folder import Config
-from .summaries import IS_OWN
+from .summaries import IS_OWN, metrics_of
 
 
 def same_environments(frames: Sequence[polars.DataFrame]) -> dict[str, str]:
@@ -66,15 +66,21 @@ def check_same_sweep(sources: Sequence[tuple[str, Config]]) -> None:
 
 
 def concatenate(frames: Sequence[polars.DataFrame]) -> polars.DataFrame:
-    """Combine several frames of rows into one. If a sweep's run is in several frames, keep it once;
-    number single runs in the order of the frames.
+    """Combine several frames of rows into one. If a sweep's run is in several frames, keep it once,
+    with the metrics of all frames; number single runs in the order of the frames.
     """
     run_id = polars.struct("env", "instance", "agent", "run")
     frames = [rows.with_columns(begins=run_id.rle_id().diff().fill_null(1) > 0) for rows in frames]
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(HOW_PLAYED), *HOW_PLAYED)
     is_single = col("sweep_seed").is_null()
-    measurements = polars.struct(polars.exclude("run", "sweep_seed", "begins", *HOW_PLAYED))
-    rows = rows.filter(is_single | measurements.is_first_distinct())
+    metrics = metrics_of(rows.drop("begins"))
+    same = polars.struct(polars.exclude("run", "sweep_seed", "begins", *metrics, *HOW_PLAYED))
+    measured = {name: col(name).max().over(same) for name in metrics}  # by any of the frames
+    rows = rows.with_columns(
+        polars.when(is_single).then(name).otherwise(value).alias(name)
+        for name, value in measured.items()
+    )
+    rows = rows.filter(is_single | same.is_first_distinct())
     number = col("begins").cum_sum().over("env", "instance", "agent").cast(polars.Int64) - 1
     return rows.with_columns(run=polars.when(is_single).then(number).otherwise("run")).drop(
         "begins"

@@ -41,7 +41,7 @@ def notes_on_means(
             "reward that a wrapper changed."
         )
     if len(missing.filter(~IS_OWN)):
-        yield "– means that the metric was nan in some session."
+        yield "– means that the metric was not measured in every run, or was nan in some session."
     unknown_envs = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     if len(unknown_envs):
         unknown_text = f"Regret is unknown in {', '.join(map(shorten, unknown_envs))}"
