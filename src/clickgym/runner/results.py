@@ -307,8 +307,8 @@ class Results:
             path: the file in which the figure is saved; by default, the figure is not saved. The
                 suffix determines the format: ``.pdf`` (with fonts that a paper can embed),
                 ``.svg``, ``.png``, or another format supported by matplotlib.
-            log: whether both axes of the regret panels are logarithmic; True by default. With a
-                ``reference``, both axes are always linear.
+            log: whether both axes of the regret panels are logarithmic, from a thousandth of the
+                horizon on; True by default. With a ``reference``, both axes are always linear.
             by_instance: whether each instance of an environment has its own panel; by default, one
                 panel shows the average over all instances, unless two agents have no instance in
                 common.
