@@ -177,7 +177,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         if not is_list:  # the kernel rejected the list, and has drawn nothing
             distinct = without_repeats(check_items(ranking, *self._sizes), self._sizes[0])
             return ClickEnv.step(self, distinct)  # not self.step, which may be a subclass's
-        regret = optimum - expectation
+        regret = optimum - expectation  # `State` lists the other places where regret is computed
         self.finish_sessions(1, regret, ranking, reward, satisfied)
         self._is_open = not has_left
         info = {

@@ -225,7 +225,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         infos = {  # new arrays at every step, because the caller may keep them
             "ranking": rankings,
             "expected_reward": batch.expectation.copy(),
-            "regret": batch.optimum - batch.expectation,
+            "regret": batch.optimum - batch.expectation,  # `State` lists the other such places
             "optimal_reward": batch.optimum.copy(),
         }
         return batch.clicks.copy(), batch.realised.copy(), infos

@@ -92,6 +92,7 @@ def regret_of(info: Mapping[str, Any]) -> float:
     expected, optimum = info.get("expected_reward"), info.get("optimal_reward")
     if expected is None or optimum is None:
         return math.nan
+    # `clickgym.envs.simulation.task.State` lists the other places where regret is computed
     return as_finite("optimal_reward", optimum) - as_finite("expected_reward", expected)
 
 

@@ -74,7 +74,10 @@ class State(NamedTuple):
     """The state of users whose sessions are all alike.
 
     Every class of states must have the field ``optimum``, the expected reward of the best list in
-    the next session.
+    the next session. A session's regret is ``optimum`` minus the expected reward of its list. Four
+    places subtract them, because each has them in another form: `ClickEnv.step`,
+    `ClickVectorEnv.step`, the compiled loop (``session_loop``), and ``regret_of``, which reads the
+    ``info`` of other packages.
     """
 
     optimum: Annotated[Floats, "B"]

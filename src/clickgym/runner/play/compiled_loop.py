@@ -72,7 +72,7 @@ def session_loop(
             if not is_list:
                 break
             last_reward, last_satisfied = reward, satisfied
-            regret += state.optimum[0] - expectation
+            regret += state.optimum[0] - expectation  # `State` lists the other such places
             rewards += reward
             for k in range(len(ranking)):
                 n_clicks += shown.clicks[k]
