@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeUCB1
-from clickgym.agents.cascade import index_agent
+from clickgym.agents.cascade import many_items
 from clickgym.agents.common.cascade_agent import CascadeAgent
 from tests.helpers.click_stories import assert_uniform
 from tests.reference_agents.following import follow
@@ -26,7 +26,7 @@ KINDS = [CascadeUCB1, CascadeKLUCB, DCMKLUCB]
 @pytest.fixture
 def classes(monkeypatch):
     """Use classes of equal counts for catalogues of any size."""
-    monkeypatch.setattr(index_agent, "MANY_ITEMS", 1)
+    monkeypatch.setattr(many_items, "MANY_ITEMS", 1)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def classes(monkeypatch):
 def test_lists_and_counts_of_the_reference(kind, model, arguments, classes):
     """Lists and counts agree with the reference, also after the agent is saved and loaded."""
     agent, file = kind(5, 3, seed=1, **arguments), io.BytesIO()
-    assert isinstance(agent.state, index_agent.ClassState), (
-        f"{agent!r} has no classes for large catalogues: let the kernels of index_agent.py read "
+    assert isinstance(agent.state, many_items.ClassState), (
+        f"{agent!r} has no classes for large catalogues: let the kernels of many_items.py read "
         "each of its options, and add the option's name to HYPERPARAMETERS"
     )
     follow(agent, reference_of(agent), MODELS[model], 400)
@@ -99,6 +99,6 @@ def test_what_would_be_lost_in_classes_keeps_every_index(classes):
             super().__init__(n_items, n_positions, c=5, seed=seed)
 
     for kind in (Own, Longer, Informed):
-        assert not isinstance(kind(4, 2).state, index_agent.ClassState)
-    assert isinstance(Cautious(4, 2).state, index_agent.ClassState)
+        assert not isinstance(kind(4, 2).state, many_items.ClassState)
+    assert isinstance(Cautious(4, 2).state, many_items.ClassState)
     assert Informed(4, 2).state.examined[0] == 3

@@ -8,10 +8,10 @@ from ...core.checks import check_number
 from ..agent import Seed
 from ..common.cascade_agent import CascadeAgent, Feedback
 from ..common.kl_ucb_kernels import C, KLUCBState, kl_index, level_klucb, rank_klucb, update_klucb
-from .index_agent import IndexAgent, rank_by_classes
+from .many_items import ManyItemsAgent, rank_by_classes
 
 
-class CascadeKLUCB(IndexAgent, CascadeAgent):
+class CascadeKLUCB(ManyItemsAgent, CascadeAgent):
     """CascadeKL-UCB: an agent for the cascade model that shows the K items with the largest KL-UCB
     indices ``kl_upper(ŵ, (log t + c log log t) / N)``.
 
@@ -79,7 +79,7 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
     paper = "Kveton et al. 2015, Algorithm 1"
     bibtex_keys = ["cascadingbandits"]
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
-    large_kernel = rank_by_classes(level_klucb, kl_index)
+    rank_many_kernel = rank_by_classes(level_klucb, kl_index)
 
     def __init__(
         self,

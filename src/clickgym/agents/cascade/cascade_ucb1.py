@@ -12,7 +12,7 @@ from ...core.state import Floats, Ints
 from ..agent import Seed
 from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_bounds
-from .index_agent import IndexAgent, rank_by_classes
+from .many_items import ManyItemsAgent, rank_by_classes
 
 
 class UCB1State(NamedTuple):
@@ -52,7 +52,7 @@ def update_ucb1(state, ranking, clicks):
         state.width[item] = 1.0 / math.sqrt(state.examined[item])
 
 
-class CascadeUCB1(IndexAgent, CascadeAgent):
+class CascadeUCB1(ManyItemsAgent, CascadeAgent):
     """CascadeUCB1: an agent for the cascade model that shows the K items with the largest upper
     confidence bounds ``ŵ + sqrt(1.5 log t / N)``.
 
@@ -106,7 +106,7 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
            ``"last_click"``, as in other implementations by these authors; in a PBM, it makes the
            stronger baseline. ``"first_click"`` is the exact rule in a DCM.
         3. From 1,000 items on, the index is computed once for all items with equal counts
-           (``clickgym/agents/cascade/index_agent.py``). The distribution of the lists stays the
+           (``clickgym/agents/cascade/many_items.py``). The distribution of the lists stays the
            same.
 
     Example:
@@ -121,7 +121,7 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
     )
     bibtex_keys = ["cascadingbandits"]
     state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
-    large_kernel = rank_by_classes(radius_ucb1, index_ucb1)
+    rank_many_kernel = rank_by_classes(radius_ucb1, index_ucb1)
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from ..agent import Seed
 from ..common.cascade_agent import LAST_CLICK
 from ..common.kl_ucb_kernels import C, KLUCBState, kl_index, level_klucb, rank_klucb, update_klucb
 from ..compiled_agent import rates
-from .index_agent import IndexAgent, rank_by_classes
+from .many_items import ManyItemsAgent, rank_by_classes
 
 
 def check_position_order(position_order: Any, n_positions: int) -> NDArray[np.int64]:
@@ -29,7 +29,7 @@ def check_position_order(position_order: Any, n_positions: int) -> NDArray[np.in
         ) from None
 
 
-class DCMKLUCB(IndexAgent):
+class DCMKLUCB(ManyItemsAgent):
     """dcmKL-UCB: an agent for the dependent click model that shows the items with the largest
     KL-UCB indices, the best ones at the positions where a click is most likely to end the session.
 
@@ -107,7 +107,7 @@ class DCMKLUCB(IndexAgent):
     made_for_models = ("DCM",)
     requires = {"position_order": "termination_order"}
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
-    large_kernel = rank_by_classes(level_klucb, kl_index)
+    rank_many_kernel = rank_by_classes(level_klucb, kl_index)
 
     def __init__(
         self,

@@ -1,20 +1,18 @@
-"""Index agents in large catalogues: one index for each class of items with equal counts.
+"""A second set of kernels for index agents with many items, in which items with equal counts share
+one index.
 
-The index of an item depends only on its clicks c, its examinations N and the session. In a large
-catalogue, many items have the same pair (N, c); all items with equal counts form one class and
-share one index. `ClassState.order` holds the items class by class, and the classes are sorted by N
-and then by c. When the counts of an item grow, it therefore moves only past the classes between its
-old and its new class.
+The index of an item depends only on its clicks c, its examinations N and the session. Among many
+items, many have the same pair (N, c); all items with equal counts form one class.
+`ClassState.order` holds the items class by class, and the classes are sorted by N and then by c.
+When the counts of an item grow, it therefore moves only past the classes between its old and its
+new class.
 
 The lists have the same distribution as those of an agent that computes an index for each item: the
 items with the largest indices, in decreasing order, with ties broken uniformly at random, also
 between classes. Only individual random draws differ. With 1,000 items, a session takes a sixth of
 the time, and with 10,000 items a tenth.
 
-Three agents use this module: with `MANY_ITEMS` items or more, `IndexAgent` gives `CascadeUCB1`,
-`CascadeKLUCB` and `DCMKLUCB` the kernels `rank_by_classes` and `update_classes` in place of their
-own. A subclass of these agents does the same, unless it has its own kernels or initial values, or a
-hyperparameter that is not in `HYPERPARAMETERS`.
+`ManyItemsAgent` gives these kernels to `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB`.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ class ClassState(NamedTuple):
     t: Annotated[Ints, "1"]  # sessions so far
     positions: Annotated[Ints, "K", range]  # the position of the k-th largest index
     feedback: int
-    c: float  # the constant of the KL-UCB level; 0 for UCB1, which has none
+    c: float = 0.0  # the constant of the KL-UCB level; UCB1 has none
 
 
 @kernel
@@ -168,32 +166,29 @@ def rank_by_classes(
     return rank
 
 
-class IndexAgent(CompiledAgent):
-    """Base class of agents that replace their kernels, if they have `MANY_ITEMS` items or more, by
-    kernels that compute an index for each class of items with equal counts. A subclass with its own
-    kernels, its own initial values or other hyperparameters computes an index for each item.
+class ManyItemsAgent(CompiledAgent):
+    """Base class of agents that use the kernels in this module in place of their own if they have
+    `MANY_ITEMS` items or more.
+
+    A subclass of such an agent uses them, too, unless it has its own kernels or initial values, or
+    a hyperparameter that is not in `HYPERPARAMETERS`.
     """
 
-    large_kernel: ClassVar[Callable[..., None]]
-    """The agent's `rank_by_classes`."""
+    rank_many_kernel: ClassVar[Callable[..., None]]
+    """The kernel that replaces ``rank_kernel``, made by `rank_by_classes`."""
 
     def _has_classes(self) -> bool:
-        published = next(kind for kind in type(self).__mro__ if "large_kernel" in vars(kind))
+        published = next(kind for kind in type(self).__mro__ if "rank_many_kernel" in vars(kind))
         names = "state_type", "rank_kernel", "update_kernel", "first_values"
         is_published = all(getattr(type(self), name) is getattr(published, name) for name in names)
         is_known = self.hyperparameters.keys() <= HYPERPARAMETERS
         return self.n_items >= MANY_ITEMS and is_published and is_known
 
     def _first_state(self) -> Any:
-        if self._has_classes():
-            kernels = {"rank_kernel": type(self).large_kernel, "update_kernel": update_classes}
-            vars(self).update(kernels, state_type=ClassState)  # set on the agent, not on its class
-        return super()._first_state()
-
-    def first_values(self) -> dict[str, Any]:
-        values = super().first_values()
-        if self._has_classes():
-            start = np.full(self.n_items + 2, self.n_items)
-            start[0] = 0
-            values |= {"start": start, "c": self.hyperparameters.get("c", 0.0)}
-        return values
+        if not self._has_classes():
+            return super()._first_state()
+        kernels = {"rank_kernel": type(self).rank_many_kernel, "update_kernel": update_classes}
+        vars(self).update(kernels, state_type=ClassState)  # of this agent, not of its Python class
+        state = super()._first_state()
+        state.start[1:] = self.n_items  # all items are in the first class
+        return state
