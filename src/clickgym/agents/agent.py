@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import as_call
+from ..core.messages import as_call
 from ..envs.env_properties import EnvTraits
 
 Seed = int | np.random.SeedSequence | None

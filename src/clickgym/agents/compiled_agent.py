@@ -14,18 +14,10 @@ from typing import Any, BinaryIO, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import (
-    as_array,
-    as_call,
-    as_numbers,
-    check_count,
-    check_path,
-    check_positions,
-    generator,
-    short_repr,
-)
+from ..core.checks import as_array, as_numbers, check_count, check_path, check_positions, generator
 from ..core.files import FORMAT, check_format, one_line_errors, write_whole
 from ..core.kernels import Repeated, static_kernels
+from ..core.messages import as_call, short_repr
 from ..core.state import check_dtypes, first_arrays
 from ..core.sums import weighted_sums
 from ..envs.env_properties import EnvTraits

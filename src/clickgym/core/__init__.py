@@ -1,1 +1,1 @@
-"""Foundations for the rest of clickgym: kernels, argument checks, files, statistics and text."""
+"""Foundations for the rest of clickgym: kernels, checks, messages, files, statistics and text."""

@@ -38,10 +38,10 @@ from typing import Any
 
 import numpy as np
 
-from .checks import short_repr
 from .compiling import COMPILES, OPTIONS, Held, KernelError, explain_error, numba, register_jitable
 from .errors import FIXED_FIELD
 from .kernel_key import key_of, records_among
+from .messages import short_repr
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

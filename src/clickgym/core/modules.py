@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .checks import suggestions
 from .errors import FAILURES, cause
+from .messages import suggestions
 
 
 def module_of(noun: str, name: str) -> ModuleType:

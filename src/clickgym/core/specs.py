@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from .checks import short_repr
+from .messages import short_repr
 
 SEPARATOR = re.compile(r',(?=[^",=]+=(?:[^"]*"[^"]*")*[^"]*$)')
 """A comma that separates two arguments: a comma before ``key=`` that is not in double quotes."""

@@ -13,10 +13,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_seed
+from ..core.checks import check_seed
 from ..core.compiling import KernelError
 from ..core.errors import SessionError, cause
 from ..core.kernels import Repeated
+from ..core.messages import as_call
 from .resolve_model import ResolvedModel, digest
 from .simulation.session import make_begin_kernel
 from .simulation.task import draw_nothing

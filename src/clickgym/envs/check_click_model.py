@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import EXACT, check_choice, is_integer, outside_unit_interval, short_repr
+from ..core.checks import EXACT, check_choice, is_integer, outside_unit_interval
 from ..core.errors import FAILURES, Fault, cause, expect, kernels_in_python
 from ..core.kernels import entry, uncompiled
+from ..core.messages import short_repr
 from ..core.state import check_dtypes
 from .click_env import ClickEnv
 from .click_models.click_model import ClickModel

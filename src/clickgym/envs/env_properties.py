@@ -15,8 +15,9 @@ from gymnasium.spaces import Dict, Discrete
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
-from ..core.checks import AN_ENV, check_kind, check_positions, short_repr
+from ..core.checks import AN_ENV, check_kind, check_positions
 from ..core.errors import Fault
+from ..core.messages import short_repr
 from ..core.specs import format_spec
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeGuard
 import gymnasium
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
-from ..core.checks import short_repr
+from ..core.messages import short_repr
 from .click_env import ClickEnv
 from .click_models.cascade import CascadeModel
 from .click_models.click_chain import ClickChainModel

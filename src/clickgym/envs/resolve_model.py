@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import suggestions
+from ..core.messages import suggestions
 from ..core.specs import format_spec, parse_spec
 from .instances.instance import FAMILIES, AnyInstance, check_base_name, load_instance
 from .simulation.user_model import UserModel, user_model_class

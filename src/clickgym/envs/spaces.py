@@ -17,8 +17,9 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, as_call, check_count, check_positions
+from ..core.checks import as_array, check_count, check_positions
 from ..core.kernels import entry, kernel
+from ..core.messages import as_call
 
 _INT64 = np.dtype(np.int64)
 LARGEST_SORTED = 400

@@ -15,14 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from ..core.checks import (
-    check_count,
-    check_kind,
-    check_labels,
-    check_number,
-    check_seed,
-    short_repr,
-)
+from ..core.checks import check_count, check_kind, check_labels, check_number, check_seed
+from ..core.messages import short_repr
 from ..core.statistics import half_width
 from ..envs import ClickModel, Instance
 from .estimation.counting import by_query

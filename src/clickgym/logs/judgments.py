@@ -33,7 +33,6 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import (
-    as_call,
     as_integers,
     as_numbers,
     check_choice,
@@ -43,10 +42,9 @@ from ..core.checks import (
     check_path,
     check_positions,
     is_sequence,
-    short_repr,
-    value_error,
 )
 from ..core.files import one_line_errors
+from ..core.messages import as_call, short_repr, value_error
 from ..core.sums import weighted_sums
 from ..envs import ContextualModel, DynamicBayesianModel, Instance
 from ..measure.metrics import mean_ndcg

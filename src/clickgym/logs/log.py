@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import as_call, as_integers, check_choice, check_kind, check_labels, check_path
+from ..core.checks import as_integers, check_choice, check_kind, check_labels, check_path
 from ..core.files import parquet_bytes, write_whole
+from ..core.messages import as_call
 
 
 @dataclass(frozen=True, eq=False)

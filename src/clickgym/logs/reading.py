@@ -19,8 +19,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_path, is_sequence, short_repr, suggestions
+from ..core.checks import check_choice, check_path, is_sequence
 from ..core.files import one_line_errors
+from ..core.messages import short_repr, suggestions
 from .log import ClickLog
 
 Source = str | PathLike[str] | Sequence[str | PathLike[str]] | pl.DataFrame

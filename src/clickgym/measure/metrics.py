@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, short_repr, unknown_message, value_error
+from ..core.checks import as_array
 from ..core.kernels import kernel
+from ..core.messages import short_repr, unknown_message, value_error
 from ..core.modules import object_of
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv

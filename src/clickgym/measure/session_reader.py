@@ -13,8 +13,8 @@ import numpy as np
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
-from ..core.checks import short_repr
 from ..core.errors import Fault
+from ..core.messages import short_repr
 from ..envs.base_env import name_of
 from ..envs.env_properties import (
     changing_users_of,

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import polars
 
-from ..core.checks import short_repr
 from ..core.compiling import numba
 from ..core.files import (
     FORMAT,
@@ -28,6 +27,7 @@ from ..core.files import (
     read_json,
     write_whole,
 )
+from ..core.messages import short_repr
 from ..measure.result import Result, rows_of_runs
 from .fingerprint import Fingerprint
 

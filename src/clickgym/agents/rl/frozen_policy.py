@@ -13,16 +13,9 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, flatdim, flatten
 from numpy.typing import NDArray
 
-from ...core.checks import (
-    as_call,
-    check_count,
-    check_flag,
-    check_path,
-    check_positions,
-    generator,
-    short_repr,
-)
+from ...core.checks import check_count, check_flag, check_path, check_positions, generator
 from ...core.errors import FAILURES
+from ...core.messages import as_call, short_repr
 from ...core.modules import object_of
 from ...envs.env_properties import EnvTraits
 from ...envs.spaces import check_items, list_sizes, without_repeats

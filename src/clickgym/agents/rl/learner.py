@@ -16,15 +16,8 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...core.checks import (
-    as_call,
-    check_count,
-    check_number,
-    check_positions,
-    generator,
-    short_repr,
-    unknown_message,
-)
+from ...core.checks import check_count, check_number, check_positions, generator
+from ...core.messages import as_call, short_repr, unknown_message
 from ...envs.env_properties import EnvTraits
 from ...measure.session_reader import why_not_parallel
 from ..agent import BaseAgent, Seed, UnsuitedError

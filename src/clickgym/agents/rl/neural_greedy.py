@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
-    as_call,
     as_numbers,
     check_choice,
     check_count,
@@ -22,6 +21,7 @@ from ...core.checks import (
     check_positions,
     generator,
 )
+from ...core.messages import as_call
 from ...envs.spaces import check_ranking
 from ..agent import Agent, Seed
 from ..compiled_agent import check_clicks, check_features, observed_value

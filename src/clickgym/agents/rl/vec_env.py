@@ -19,7 +19,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrap
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from ...core.checks import check_choice, check_count, check_flag, check_kind, short_repr
+from ...core.checks import check_choice, check_count, check_flag, check_kind
+from ...core.messages import short_repr
 from ...core.specs import parse_spec
 from ...envs.env_properties import no_lists
 from ...envs.vector_env import ClickVectorEnv

@@ -36,8 +36,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import as_list, check_kind, check_positions, value_error
+from ...core.checks import as_list, check_kind, check_positions
 from ...core.kernels import entry, kernel, static_kernels
+from ...core.messages import value_error
 from ..simulation.scan import best_scan
 from ..simulation.task import REWARDS, ClickTask
 from ..simulation.user_model import UserModel, user_model_from

@@ -29,19 +29,9 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import (
-    as_call,
-    as_list,
-    check_count,
-    check_kind,
-    check_number,
-    check_path,
-    check_seed,
-    short_repr,
-    suggestions,
-    unknown_message,
-)
+from ...core.checks import as_list, check_count, check_kind, check_number, check_path, check_seed
 from ...core.files import read_json, write_whole
+from ...core.messages import as_call, short_repr, suggestions, unknown_message
 from ...core.specs import parse_spec
 from ..click_models.click_model import CLICK_MODELS
 from ..simulation.user_model import UserModel, user_model_from

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import as_call, check_choice, check_count, unknown_message
+from ...core.checks import check_choice, check_count
+from ...core.messages import as_call, unknown_message
 from ...core.modules import module_of
 from .task import REWARDS, Task
 

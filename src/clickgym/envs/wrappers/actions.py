@@ -17,7 +17,8 @@ from gymnasium.spaces import Box, Dict
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import AN_ENV, as_numbers, check_kind, check_positions, short_repr
+from ...core.checks import AN_ENV, as_numbers, check_kind, check_positions
+from ...core.messages import short_repr
 from ...core.sums import weighted_sums
 from ..spaces import RankedList, list_sizes, without_repeats
 

@@ -11,15 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import (
-    check_kind,
-    check_labels,
-    check_number,
-    outside_unit_interval,
-    unknown_message,
-    value_error,
-)
+from ...core.checks import check_kind, check_labels, check_number, outside_unit_interval
 from ...core.kernels import entry, kernel
+from ...core.messages import unknown_message, value_error
 from ...envs import CLICK_MODELS, ClickModel
 from ..log import ClickLog
 from .counting import by_query, list_length

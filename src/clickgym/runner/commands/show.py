@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ...agents import AGENTS
-from ...core.checks import short_repr, unknown_message
+from ...core.messages import short_repr, unknown_message
 from ...core.modules import object_of
 from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES

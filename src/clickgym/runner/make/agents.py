@@ -13,7 +13,8 @@ import gymnasium as gym
 from ...agents import AGENTS, FrozenPolicy
 from ...agents.agent import BaseAgent, Seed, UnsuitedError
 from ...agents.rl.learner import LIBRARY_OF, adopt
-from ...core.checks import check_horizon, short_repr, unknown_message
+from ...core.checks import check_horizon
+from ...core.messages import short_repr, unknown_message
 from ...core.modules import object_of
 from ...envs import ClickEnv
 from ...envs.base_env import name_of

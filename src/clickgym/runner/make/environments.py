@@ -9,8 +9,9 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from ...core.checks import AN_ENV, check_kind, short_repr, suggestions, unknown_message
+from ...core.checks import AN_ENV, check_kind
 from ...core.errors import FAILURES, SessionError, cause
+from ...core.messages import short_repr, suggestions, unknown_message
 from ...core.modules import module_of
 from ...envs import ENVIRONMENTS, ClickEnv, UserModel
 from .labels import Arguments, Spec, check_no_env_object, split

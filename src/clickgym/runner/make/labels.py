@@ -15,7 +15,8 @@ import gymnasium as gym
 
 from ...agents import AGENTS
 from ...agents.rl.learner import RL_LIBRARIES
-from ...core.checks import is_sequence, short_repr
+from ...core.checks import is_sequence
+from ...core.messages import short_repr
 from ...core.specs import format_spec, parse_spec
 from ...envs.instances.instance import load_instance, shipped_instances
 

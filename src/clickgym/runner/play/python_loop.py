@@ -16,9 +16,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault, SessionError
 from ...core.kernels import clock
+from ...core.messages import short_repr
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
 from ...envs.env_properties import click_env_of, clicks_of, sizes_of

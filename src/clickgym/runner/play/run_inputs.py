@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from ...core.checks import short_repr
 from ...core.errors import FAILURES, Fault
+from ...core.messages import short_repr
 from ...measure.meter import CheckpointMeter
 from ..run_errors import environment_error
 from .run_metrics import Metrics

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.agent import UnsuitedError
-from ...core.checks import check_labels, is_sequence, short_repr, value_error
+from ...core.checks import check_labels, is_sequence
 from ...core.compiling import KernelError, numba
 from ...core.errors import FAILURES, SessionError, as_in_compiled_code, cause
 from ...core.kernels import clock, entry, kernel
+from ...core.messages import short_repr, value_error
 from ...envs.base_env import name_of
 from ...envs.env_properties import user_model_of
 from ...measure.meter import N_TOTALS, CheckpointMeter

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from ...core.checks import check_count, check_horizon, check_path, is_integer, value_error
+from ...core.checks import check_count, check_horizon, check_path, is_integer
+from ...core.messages import value_error
 from ...measure.meter import checkpoint_steps
 from ...measure.result import warn_of_negative_regret
 from ..make.agents import AgentLike
