@@ -3,11 +3,12 @@
 - ``make`` creates ``agents`` and ``environments`` from what users pass, and gives each run its own
   ``copies``. ``labels`` parses their specs and labels.
 - ``play`` plays one run. ``play_run``, which contains `clickgym.run`, chooses one of the loops in
-  ``compiled_loop`` and ``python_loop``. ``run_inputs`` defines the argument of every loop, and
-  ``run_metrics`` combines the additional metrics of a run.
+  ``compiled_loop``, ``python_loop`` and ``learner_loop`` (RL algorithms). ``run_inputs`` defines
+  the argument of every loop, and ``run_metrics`` combines the additional metrics of a run.
 - ``sweep`` plays many runs. In the order in which `clickgym.sweep` uses them, ``plan`` says what to
   play, and tries every agent in every environment; ``jobs`` plays the runs that the folder lacks,
-  each with its seed, and ``workers`` are the threads or processes that play the jobs in parallel.
+  each with its seed; ``workers`` are the threads or processes that play the jobs in parallel, and
+  ``progress`` prints how far they are.
 - ``sweep_folder`` saves the runs of a sweep with its configuration, in which ``fingerprint``
   records what each label stands for, so that two sweeps can be compared.
 - ``results`` contains `clickgym.Results`, the rows of finished runs.

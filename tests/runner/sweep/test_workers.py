@@ -15,7 +15,7 @@ import joblib
 import pytest
 
 import clickgym
-from clickgym.runner.sweep.workers import Progress
+from clickgym.runner.sweep.progress import Progress
 from tests.conftest import AGENT
 
 
@@ -69,7 +69,7 @@ def test_a_bar_of_sessions(write, monkeypatch, capsys):
 def test_sessions_in_another_process_count_before_the_run_ends(write, monkeypatch, capsys):
     """Sessions are counted during a single run of 2 seconds, here in lines instead of a bar."""
     for name, seconds in (("FIRST_LINE", 0.0), ("LOOK_EVERY", 0.1)):
-        monkeypatch.setattr(f"clickgym.runner.sweep.workers.{name}", seconds)
+        monkeypatch.setattr(f"clickgym.runner.sweep.progress.{name}", seconds)
     slow = AGENT.replace("self.ranking\n", "time.sleep(0.01) or self.ranking\n")
     agent = imported(write, "slow_agent", f"import time\n{slow}").Forward
     clickgym.sweep(["PBMRank-v0"], {"it": agent}, 200, 1, n_jobs=2)
@@ -83,7 +83,7 @@ def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
     runs had been finished before. Of the two workers, one has nothing to do at the end.
     """
     now = 0.0
-    monkeypatch.setattr("clickgym.runner.sweep.workers.time.monotonic", lambda: now)
+    monkeypatch.setattr("clickgym.runner.sweep.progress.time.monotonic", lambda: now)
 
     def play(until: float, n_sessions: int) -> None:
         nonlocal now

@@ -1,1 +1,1 @@
-"""Sweeps: the plan, the jobs that play its missing runs, and the workers that play the jobs."""
+"""Sweeps: the plan, the jobs that play its missing runs, the workers, and their progress."""

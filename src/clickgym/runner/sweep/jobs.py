@@ -27,8 +27,8 @@ from ..play.run_inputs import OnChunk
 from ..play.run_metrics import Metrics
 from ..sweep_folder import CONFIG, RUNS, Config, FinishedRuns, RunKey, add_runs, open_folder
 from .plan import Plan
+from .progress import Progress
 from .workers import (
-    Progress,
     broken_pool_message,
     count_workers,
     run_in_parallel,

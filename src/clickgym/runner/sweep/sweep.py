@@ -23,7 +23,7 @@ from ..results import Results
 from ..sweep_folder import FinishedRuns, open_folder, rows_of_sweep
 from .jobs import play_missing
 from .plan import config_of, make_plans
-from .workers import print_resumed, resumable
+from .progress import print_resumed, resumable
 
 
 def sweep(
