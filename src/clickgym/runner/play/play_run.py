@@ -30,7 +30,8 @@ from ...measure.result import Result, warn_of_negative_regret
 from ..make.agents import AgentLike, make_agent
 from ..make.environments import EnvLike, make_env
 from .compiled_loop import play_compiled
-from .python_loop import play_learner, play_python
+from .learner_loop import play_learner
+from .python_loop import play_python
 from .run_inputs import OnChunk, Run, first_observation
 from .run_metrics import Metrics
 
