@@ -20,7 +20,7 @@ import clickgym
 from clickgym import Results
 from clickgym.agents import AGENTS, FrozenPolicy
 from clickgym.logs import ClickLog, CMEstimator
-from clickgym.runner.sweep_folder import Config, versions
+from clickgym.runner.results_folder import Config, versions
 from tests.helpers.public_api import public_api
 
 API = Path(__file__).parent / "data" / "api_9.json"
@@ -82,7 +82,7 @@ def folder(tmp_path, monkeypatch):
     config.write_text(json.dumps(content), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(
-        "clickgym.runner.sweep_folder.version",
+        "clickgym.runner.results_folder.version",
         lambda name: "9.1.0" if name == "clickgym" else version(name),
     )
     return tmp_path / "results"

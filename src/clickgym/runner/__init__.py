@@ -9,11 +9,12 @@
   play, and tries every agent in every environment; ``jobs`` plays the runs that the folder lacks,
   each with its seed; ``workers`` are the threads or processes that play the jobs in parallel, and
   ``progress`` prints how far they are.
-- ``sweep_folder`` saves the runs of a sweep with its configuration, in which ``fingerprint``
+- ``results_folder`` saves the runs of a sweep with its configuration, in which ``fingerprint``
   records what each label stands for, so that two sweeps can be compared.
-- ``results`` contains `clickgym.Results`, the rows of finished runs.
-- ``reports`` shows them. ``combine`` joins the rows of several sweeps and runs, ``summaries``
-  computes the statistics, and ``table``, ``figures`` and ``bibliography`` are what a user sees.
+- ``results`` contains `clickgym.Results`, the rows of finished runs, and ``combine`` joins the rows
+  of several sweeps and runs.
+- ``reports`` shows them. ``summaries`` computes the statistics; ``table`` with its ``notes``,
+  ``figures`` and ``bibliography`` are what a user sees.
 - ``commands`` contains the commands of the command line.
 
 ``check_agent`` checks agents, ``run_errors`` defines errors that say whether the agent or the

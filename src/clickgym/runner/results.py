@@ -23,7 +23,7 @@ from ..core.checks import (
 from ..core.files import make_folder, parquet_bytes, write_whole
 from ..core.text import counted
 from ..measure.result import HOW_PLAYED, Result
-from .reports.combine import check_runs, check_same_sweep, concatenate, same_environments
+from .combine import check_runs, check_same_sweep, concatenate, same_environments
 from .reports.summaries import (
     RUN,
     final_table,
@@ -31,7 +31,7 @@ from .reports.summaries import (
     share_no_instance,
     split_instances,
 )
-from .sweep_folder import (
+from .results_folder import (
     CONFIG,
     FIGURES,
     ROWS,

@@ -1,5 +1,5 @@
-"""Estimation of click models from logs, with a module for each family of models. When a module is
-imported, its estimators are registered.
+"""Estimation of click models from logs: ``browsing`` fits the PBM and the UBM, ``cascading`` the
+CM, the DCM and the DBN, and ``click_chain`` the CCM. An import registers a module's estimators.
 """
 
 from . import browsing, cascading, click_chain

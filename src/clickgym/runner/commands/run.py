@@ -13,8 +13,8 @@ from ...measure.metrics import METRICS
 from ..console import output_console, print_text
 from ..play.run_metrics import Metrics
 from ..reports.table import print_results
+from ..results_folder import FIGURES, ROWS, SUMMARY
 from ..sweep.sweep import sweep
-from ..sweep_folder import FIGURES, ROWS, SUMMARY
 
 compare_option = partial(typer.Option, rich_help_panel="What to compare")
 result_option = partial(typer.Option, rich_help_panel="Results")

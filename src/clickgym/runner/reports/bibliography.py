@@ -14,7 +14,7 @@ from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
 from ..make.agents import resolve_agent
 from ..make.environments import resolve_env
-from ..sweep_folder import LabelColumn
+from ..results_folder import LabelColumn
 
 if TYPE_CHECKING:
     from ..results import Results

@@ -23,7 +23,7 @@ from polars import col
 from ...core.files import write_whole
 from ...core.text import shorten
 from ...measure.metrics import is_share, is_sum
-from ..sweep_folder import Cell
+from ..results_folder import Cell
 from .summaries import (
     OWN_USERS,
     RUN,

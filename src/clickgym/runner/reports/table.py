@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ...core.text import duration_text, one_line, regret_text, shorten
 from ..console import Column, print_table, print_text
-from ..sweep_folder import LABEL_COLUMNS
+from ..results_folder import LABEL_COLUMNS
 from .notes import (
     notes_on_instances,
     notes_on_knowledge,

@@ -25,7 +25,7 @@ from ..make.environments import make_env
 from ..play.play_run import engine_of, play_run
 from ..play.run_inputs import OnChunk
 from ..play.run_metrics import Metrics
-from ..sweep_folder import CONFIG, RUNS, Config, FinishedRuns, RunKey, add_runs, open_folder
+from ..results_folder import CONFIG, RUNS, Config, FinishedRuns, RunKey, add_runs, open_folder
 from .plan import Plan
 from .progress import Progress
 from .workers import (

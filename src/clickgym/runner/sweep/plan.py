@@ -37,7 +37,7 @@ from ..play.play_run import (
     warn_of_features,
 )
 from ..play.run_metrics import Metrics
-from ..sweep_folder import Cell, Config, versions
+from ..results_folder import Cell, Config, versions
 
 SESSIONS_PER_CALL = 20_000
 """The approximate number of sessions that a worker plays in one call, if the runs are short and

@@ -20,7 +20,7 @@ from ..make.labels import by_label
 from ..play.play_run import Engine
 from ..play.run_metrics import Metrics
 from ..results import Results
-from ..sweep_folder import FinishedRuns, open_folder, rows_of_sweep
+from ..results_folder import FinishedRuns, open_folder, rows_of_sweep
 from .jobs import play_missing
 from .plan import config_of, make_plans
 from .progress import print_resumed, resumable

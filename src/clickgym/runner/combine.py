@@ -9,10 +9,10 @@ from itertools import combinations
 import polars
 from polars import col
 
-from ...core.specs import format_spec, parse_spec
-from ...measure.result import HOW_PLAYED, NO_SESSION, same_users_message
-from ..sweep_folder import Config
-from .summaries import IS_OWN, metrics_of
+from ..core.specs import format_spec, parse_spec
+from ..measure.result import HOW_PLAYED, NO_SESSION, same_users_message
+from .reports.summaries import IS_OWN, metrics_of
+from .results_folder import Config
 
 
 def same_environments(frames: Sequence[polars.DataFrame]) -> dict[str, str]:
