@@ -12,7 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from clickgym.runner.reports.figures import NotebookFigure, write_figure
+from clickgym.core.files import write_whole
+from clickgym.runner.reports.figures import NotebookFigure, figure_bytes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 USERS = 40
@@ -79,4 +80,4 @@ def picture() -> NotebookFigure:
 
 
 if __name__ == "__main__":
-    write_figure(picture(), DOCS / "crowds.png")
+    write_whole(DOCS / "crowds.png", figure_bytes(picture(), "png"))

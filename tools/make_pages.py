@@ -21,14 +21,7 @@ from pages import agents_table, deviations, model_sections, models_table
 from replay import replayed_with
 
 from clickgym.agents import AGENTS
-from clickgym.bench.board import (
-    DATA,
-    OURS,
-    Line,
-    line_file,
-    published_lines,
-    scored_tasks,
-)
+from clickgym.bench.board import DATA, OURS, Line, line_file, published_lines, scored_tasks
 from clickgym.bench.result_files import read_results
 from clickgym.bench.score import Summary, summarize
 from clickgym.bench.tasks import ABILITIES, ScoredTask, tasks_of

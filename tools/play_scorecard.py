@@ -24,14 +24,7 @@ from urllib.parse import unquote
 import polars
 
 from clickgym.agents import AGENTS, CompiledAgent, Learner
-from clickgym.bench.board import (
-    DATA,
-    OURS,
-    line_file,
-    requirements_text,
-    save_line,
-    scored_tasks,
-)
+from clickgym.bench.board import DATA, OURS, line_file, requirements_text, save_line, scored_tasks
 from clickgym.bench.play_tasks import ANCHOR_SEED, play_tasks, playable_tasks
 from clickgym.bench.result_files import read_results, write_results
 from clickgym.bench.score import Anchor

@@ -234,7 +234,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         written; 130 after Ctrl-C. A one-line message on stderr describes the error. Any other
         exception is a bug in clickgym and is raised.
     """
-    _print_anywhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # escape characters that its encoding lacks
+            stream.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
@@ -258,15 +260,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(message: str, code: int) -> int:
     print(f"clickgym: {one_line(message)}", file=sys.stderr)
     return code
-
-
-def _print_anywhere() -> None:
-    """Make stdout and stderr escape characters that their encoding lacks, so that clickgym can
-    print any text.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

@@ -16,9 +16,7 @@ from .rendering import RENDER_MODES, page_of, picture_of
 from .resolve_model import resolve_model
 from .simulation.session import empty_buffers, make_step_kernel
 from .simulation.user_model import UserModel
-from .spaces import RankedList, check_items, without_repeats
-
-INT64 = np.dtype(np.int64)
+from .spaces import INT64, RankedList, check_items, without_repeats
 
 
 class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):

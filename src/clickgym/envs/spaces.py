@@ -21,7 +21,7 @@ from ..core.checks import as_array, check_count, check_positions
 from ..core.kernels import entry, kernel
 from ..core.messages import as_call
 
-_INT64 = np.dtype(np.int64)
+INT64 = np.dtype(np.int64)
 LARGEST_SORTED = 400
 """The largest number of items for which sorting random numbers is the faster way to draw a list."""
 
@@ -73,7 +73,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         ValueError: a ranking has shape (3,), one item for each position; got shape (2,)
     """
     # For few elements, Python's lists and sets are several times faster than NumPy.
-    if type(ranking) is np.ndarray and ranking.dtype == _INT64 and ranking.shape == (n_positions,):
+    if type(ranking) is np.ndarray and ranking.dtype == INT64 and ranking.shape == (n_positions,):
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
             return ranking

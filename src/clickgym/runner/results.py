@@ -334,7 +334,7 @@ class Results:
                 unknown; no other agent had the same users as the ``reference``; or the runs of an
                 agent in an environment have different checkpoints.
         """
-        from .reports.figures import PlotOptions, regret_figure, write_figure  # load slowly
+        from .reports.figures import PlotOptions, figure_bytes, regret_figure  # load slowly
 
         for argument, agent in (("reference", reference), ("emphasis", emphasis)):
             if agent is not None:
@@ -359,7 +359,8 @@ class Results:
         )
         figure = regret_figure(self.rows, options)
         if path is not None:
-            write_figure(figure, check_path("path", path))
+            file = check_path("path", path)
+            write_whole(file, figure_bytes(figure, file.suffix[1:].lower()))
         return figure
 
     def to_latex(

@@ -100,7 +100,7 @@ class Config:
 
     @classmethod
     def from_json(cls, source: object, content: Mapping[str, Any]) -> Self:
-        """Create a configuration from a JSON object that `to_json` returned.
+        """Create a configuration from the JSON object in the text of `to_json`.
 
         Args:
             source: the folder or file that contains the object, for messages.
@@ -128,9 +128,9 @@ class Config:
         except (TypeError, AttributeError, KeyError, ValueError) as error:
             raise ValueError(f"{source} has no valid sweep configuration ({error})") from None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the configuration as a JSON object, with the number of its format."""
-        return {"format": FORMAT, **asdict(self)}
+    def to_json(self) -> str:
+        """Return the configuration as JSON text, with the number of its format."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
 
     def labels(self, column: LabelColumn) -> dict[str, Fingerprint]:
         """Return the fingerprints of the environments, instances or agents, keyed by label."""
@@ -261,7 +261,7 @@ def open_folder(
     runs = FinishedRuns()
     try:
         with open(file, "x", encoding="utf-8") as new:  # only one of several commands succeeds
-            new.write(_as_text(config))
+            new.write(config.to_json())
     except FileExistsError:
         saved = Config.from_json(out, read_json(file))
         runs = read_runs(folder, saved)
@@ -278,13 +278,9 @@ def open_folder(
         if fault is None:
             config = saved.merge(config)
         if config != saved:
-            write_whole(file, _as_text(config))
+            write_whole(file, config.to_json())
     (folder / RUNS).mkdir(exist_ok=True)
     return config, runs
-
-
-def _as_text(config: Config) -> str:
-    return json.dumps(config.to_json(), indent=1) + "\n"
 
 
 def read_folder(folder: Path) -> tuple[Config, FinishedRuns]:

@@ -8,12 +8,6 @@ from . import (  # noqa: F401 - imports register families
     memory_families,
     query_family,
 )
-from .instance import (
-    DEFAULT_INSTANCE,
-    AnyInstance,
-    Instance,
-    list_instances,
-    load_instance,
-)
+from .instance import DEFAULT_INSTANCE, AnyInstance, Instance, list_instances, load_instance
 
 __all__ = ["DEFAULT_INSTANCE", "AnyInstance", "Instance", "list_instances", "load_instance"]

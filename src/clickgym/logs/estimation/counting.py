@@ -16,8 +16,8 @@ from scipy import sparse
 from ...core.kernels import kernel
 
 Floats = NDArray[np.float64]
-Long = NDArray[np.int64]
-Ints = NDArray[np.int32]
+Ints = NDArray[np.int64]
+Indices = NDArray[np.int32]
 
 
 class ConstantCounts(NamedTuple):
@@ -51,13 +51,13 @@ class ContextCounts(NamedTuple):
             of displays without a click.
     """
 
-    first: Long
-    context: Ints
-    clicked: Ints
-    skipped: Ints
+    first: Ints
+    context: Indices
+    clicked: Indices
+    skipped: Indices
 
 
-def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints]:
+def by_query(queries: Indices, items: Indices, n_items: int) -> tuple[Ints, Ints, Indices]:
     """Sort the sessions of a log by query, and number the (query, item) pairs.
 
     Args:
@@ -91,7 +91,7 @@ def list_length(row):
     return n
 
 
-def last_clicks(clicks: NDArray[np.int8]) -> Ints:
+def last_clicks(clicks: NDArray[np.int8]) -> Indices:
     """Return the position of each session's last click, ``(N,)``, counted from 0; -1 for a session
     without a click.
     """
@@ -101,7 +101,7 @@ def last_clicks(clicks: NDArray[np.int8]) -> Ints:
     return last
 
 
-def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
+def last_clicks_above(clicks: NDArray[np.int8]) -> Indices:
     """Return the position of the last click above each position, ``(N, K)``, counted from 1; 0 if
     there is no click above.
     """
@@ -109,13 +109,13 @@ def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
     return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
 
 
-def count_where(numbers: Ints, mask: NDArray[np.bool_], size: int) -> Floats:
+def count_where(numbers: Indices, mask: NDArray[np.bool_], size: int) -> Floats:
     """Count how often each number below ``size`` occurs among the entries that a mask selects."""
     return np.bincount(numbers[mask], minlength=size).astype(np.float64)
 
 
 def count_constants(
-    pairs: Ints, clicks: NDArray[np.int8], last: Ints, n_pairs: int, by_pair: bool
+    pairs: Indices, clicks: NDArray[np.int8], last: Indices, n_pairs: int, by_pair: bool
 ) -> ConstantCounts:
     """Compute the counts that stay the same in all steps of exact EM.
 
@@ -138,7 +138,7 @@ def count_constants(
     )
 
 
-def unique_rows(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
+def unique_rows(rows: NDArray[np.integer]) -> tuple[Ints, Ints, Ints]:
     """Find the distinct rows of an array of integers. Rows are compared by a random 64-bit hash,
     because sorting whole rows takes ten times as long.
 
@@ -157,7 +157,7 @@ def unique_rows(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
     return first, index.ravel(), counts
 
 
-def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+def merge_tails(pairs: Indices, last: Indices) -> tuple[Indices, Indices, Indices]:
     """Merge the sessions that exact EM cannot tell apart, because they have the same last click,
     the same item at this click, and the same items below.
 
@@ -180,7 +180,7 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def count_by_context(
-    pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool
+    pairs: Indices, clicks: NDArray[np.int8], n_pairs: int, after_click: bool
 ) -> ContextCounts:
     """Count the displays and clicks of each pair in each context. A context in which a pair was
     never displayed has no cell.

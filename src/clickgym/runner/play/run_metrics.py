@@ -19,14 +19,7 @@ from ...core.messages import short_repr, value_error
 from ...envs.base_env import name_of
 from ...envs.env_properties import user_model_of
 from ...measure.meter import N_TOTALS, CheckpointMeter
-from ...measure.metrics import (
-    AT_K,
-    METRICS,
-    held_out_queries,
-    is_own_metric,
-    mean_ndcg,
-    metric_of,
-)
+from ...measure.metrics import AT_K, METRICS, held_out_queries, is_own_metric, mean_ndcg, metric_of
 from ...measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
 from ..make.labels import split_label
 from ..run_errors import agent_error

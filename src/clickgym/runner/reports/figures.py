@@ -10,7 +10,6 @@ import math
 import re
 import textwrap
 from collections.abc import Container, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -20,7 +19,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from polars import col
 
-from ...core.files import write_whole
 from ...core.text import shorten
 from ...measure.metrics import is_share, is_sum
 from ..results_folder import Cell
@@ -372,20 +370,6 @@ def _mark_changes(axes: Axes, changes: Iterable[int]) -> Any:
 
 
 # ------------------------------------------------------------------------------------------- files
-
-
-def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure to a file atomically, in the format that the file's suffix names.
-
-    Args:
-        figure: the figure to write.
-        path: the file, with the suffix ``.png``, ``.svg``, ``.pdf``, or the suffix of another
-            format supported by matplotlib.
-
-    Raises:
-        ValueError: matplotlib cannot write files with this suffix.
-    """
-    write_whole(path, figure_bytes(figure, path.suffix[1:].lower()))
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:

@@ -18,13 +18,7 @@ from ...envs import ClickEnv
 from ...envs.env_properties import sizes_of, user_model_of
 from ...measure.metrics import is_own_metric, metric_of
 from ..fingerprint import fingerprint_of, warnings_of_same_users
-from ..make.agents import (
-    AgentLike,
-    ResolvedAgent,
-    make_agent,
-    make_resolved_agent,
-    resolve_agent,
-)
+from ..make.agents import AgentLike, ResolvedAgent, make_agent, make_resolved_agent, resolve_agent
 from ..make.copies import own_copies, warn_of_shared_arguments
 from ..make.environments import EnvLike, ResolvedEnv, make_env, resolve_env
 from ..make.labels import all_instances, split_label
