@@ -35,7 +35,7 @@ from clickgym.core.statistics import CONFIDENCE, holm, p_value, t_quantile
 from clickgym.core.text import markdown_table, markdown_text
 from clickgym.envs import DEFAULT_INSTANCE, list_instances
 from clickgym.runner.make import make_env
-from clickgym.runner.sweep.jobs import run_seed
+from clickgym.runner.sweep.seeds import run_seed
 
 END = (0.99, 1.0)
 """The last hundredth of the horizon."""

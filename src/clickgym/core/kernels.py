@@ -1,5 +1,5 @@
-"""Kernels (small functions in numba's subset of Python), the entries through which Python calls
-kernels, and the cache of compiled kernels on disk.
+"""Kernels (small functions in numba's subset of Python), and the entries through which Python calls
+kernels.
 
 A *kernel* remains a plain function: a debugger can step through it, and compiled code that calls
 the kernel inlines it. A kernel allocates no array, list or string, so numba need not count
@@ -9,7 +9,7 @@ kernels again and again with the same arguments, for example for the steps of an
 *factory* is a function that takes kernels and returns a closure that calls these kernels.
 
 clickgym uses numba's cache on disk, but each entry has its own file, whose name contains a hash of
-everything that the entry is compiled from (see `kernel_key`). After an edit of a kernel, old code
+everything that the entry is compiled from (see `kernel_cache`). After an edit of a kernel, old code
 therefore never runs; edits elsewhere cause no compilation; and a process that finds all its entries
 on disk compiles nothing. You can delete the cache folder at any time.
 
@@ -22,25 +22,23 @@ from __future__ import annotations
 import gc
 import inspect
 import multiprocessing
-import os
 import re
 import sys
 import threading
 import time
 import types
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from operator import is_
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .compiling import COMPILES, OPTIONS, Held, KernelError, explain_error, numba, register_jitable
 from .errors import FIXED_FIELD
-from .kernel_key import key_of, records_among
+from .kernel_cache import cache_folder as cache_folder  # the pages import it from here
+from .kernel_cache import key_of, make_file, records_among
 from .messages import short_repr
 
 
@@ -260,7 +258,7 @@ class _Entry:
         file = cache_folder() / f"{name}.py" if key else None
         if file is None or not file.exists():
             _announce()
-        is_cached = file is not None and _make_file(file)
+        is_cached = file is not None and make_file(file)
         parameters = ", ".join(inspect.signature(self.kernel).parameters)
         text = self._text.format(name=name, arguments=parameters)
         scope: dict[str, Any] = {"kernel": self.kernel, "__name__": __name__}
@@ -301,35 +299,3 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
         member = vars(cls).get(name)
         if member is not None and not isinstance(member, property):
             setattr(cls, name, staticmethod(kernel(getattr(member, "__func__", member))))
-
-
-# ------------------------------------------------------------ the folder
-
-
-def cache_folder() -> Path:
-    """Return the folder of all compiled kernels, including those from older versions of the source
-    code. The folder may not exist yet.
-    """
-    base = (
-        os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
-    )
-    return Path(base) / "clickgym" / "entries"
-
-
-def _make_file(file: Path) -> bool:
-    """Create the source file of an entry, and return whether the file can be used. If the folder is
-    not writable, warn and return False.
-    """
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not file.exists():
-            with suppress(FileExistsError):
-                file.open("x").close()  # an empty file, because numba checks only its size and time
-    except OSError as error:
-        warnings.warn(
-            "compiled kernels cannot be saved to disk, so every process compiles them again; set "
-            f"XDG_CACHE_HOME to a writable folder ({error})",
-            stacklevel=2,
-        )
-        return False
-    return True

@@ -7,8 +7,8 @@
   the argument of every loop, and ``run_metrics`` combines the additional metrics of a run.
 - ``sweep`` plays many runs. In the order in which `clickgym.sweep` uses them, ``plan`` says what to
   play, and tries every agent in every environment; ``jobs`` plays the runs that the folder lacks,
-  each with its seed; ``workers`` are the threads or processes that play the jobs in parallel, and
-  ``progress`` prints how far they are.
+  each with its seed from ``seeds``; ``workers`` are the threads or processes that play the jobs in
+  parallel, and ``progress`` prints how far they are.
 - ``results_folder`` saves the runs of a sweep with its configuration, in which ``fingerprint``
   records what each label stands for, so that two sweeps can be compared.
 - ``results`` contains `clickgym.Results`, the rows of finished runs, and ``combine`` joins the rows

@@ -19,7 +19,7 @@ from clickgym.agents import Random
 from clickgym.agents.agent import UnsuitedError
 from clickgym.core.kernels import uncompiled
 from clickgym.envs import CascadeModel, ClickEnv, QueryUsers, list_instances
-from clickgym.runner.sweep.jobs import run_seed
+from clickgym.runner.sweep.seeds import run_seed
 from tests.conftest import AGENT
 from tests.helpers.slow import slow
 

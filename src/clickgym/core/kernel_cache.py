@@ -1,8 +1,9 @@
-"""The key of a compiled kernel: a hash of everything that the kernel is compiled from.
+"""The cache of compiled kernels on disk: its folder, and the key of a compiled kernel, which is a
+hash of everything that the kernel is compiled from.
 
 numba's own cache reuses a function's machine code until the function's source file changes. numba
 notices neither an edit in another file nor a change to the fields of a named tuple, so it would run
-outdated code. This module can be deleted once numba's cache depends on everything that a function
+outdated code. `key_of` can be deleted once numba's cache depends on everything that a function
 calls and reads.
 
 The key is a hash of the kernel's code; the code of all functions that the kernel calls, directly or
@@ -14,9 +15,13 @@ contains an inner function, is not saved on disk.
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import types
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +37,35 @@ class _UnknownContent(Exception):
     """An error for a kernel that cannot be hashed, because the kernel contains an inner function,
     or reads a value that is not a kernel, not a constant, and not part of one of the `LIBRARIES`.
     """
+
+
+def cache_folder() -> Path:
+    """Return the folder of all compiled kernels, including those from older versions of the source
+    code. The folder may not exist yet.
+    """
+    base = (
+        os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    )
+    return Path(base) / "clickgym" / "entries"
+
+
+def make_file(file: Path) -> bool:
+    """Create the source file of an entry, and return whether the file can be used. If the folder is
+    not writable, warn and return False.
+    """
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            with suppress(FileExistsError):
+                file.open("x").close()  # an empty file, because numba checks only its size and time
+    except OSError as error:
+        warnings.warn(
+            "compiled kernels cannot be saved to disk, so every process compiles them again; set "
+            f"XDG_CACHE_HOME to a writable folder ({error})",
+            stacklevel=2,
+        )
+        return False
+    return True
 
 
 def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
