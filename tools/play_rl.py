@@ -39,7 +39,7 @@ from rl_page import (
 import clickgym
 from clickgym.agents import FrozenPolicy, Learner
 from clickgym.bench.result_files import write_results
-from clickgym.core.files import make_folder, parquet, write_whole
+from clickgym.core.files import make_folder, parquet_bytes, write_whole
 
 RUNS, FROZEN_SESSIONS = 5, 5_000
 PLAIN = (QUERY, "CMRank-v0")
@@ -216,7 +216,7 @@ def load_or_play(out: Path, *pair: Any) -> polars.DataFrame:
     path = out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
     if not path.exists():
         table = play(*pair)
-        write_whole(path, parquet(table))
+        write_whole(path, parquet_bytes(table))
         print(*table.row(-1), flush=True)
     return polars.read_parquet(path)
 
