@@ -51,11 +51,11 @@ def draw_with_new_hat(state, item, rng):
 @kernel
 def compute_relation(state):
     """Compute from the counts which items beat which, and let the partition be divided again."""
-    least = uni_rank.log_log_t(state)
+    threshold = uni_rank.log_log_t(state)
     for i in range(len(state.order)):
         for j in range(len(state.order)):
             difference = float(state.difference[i, j])
-            wins = difference > 0 and difference * difference > least * state.compared[i, j]
+            wins = difference > 0 and difference * difference > threshold * state.compared[i, j]
             state.beats[i, j] = wins
     return True
 
@@ -67,8 +67,8 @@ PLAIN: dict[str, tuple[str, Any, str, Any]] = {
         "sort_by_kl_index",
         sort_by_solved_index,
     ),
-    "margin of the leader": ("GRAB", grab, "is_only_leader", has_margin),
-    "indices until a click": ("GRAB", grab, "index", solved_index),
-    "relation of the items": ("UniRank", uni_rank, "may_have_changed", compute_relation),
+    "margin of the leader": ("GRAB", grab, "confirm_only_leader", has_margin),
+    "indices until a click": ("GRAB", grab, "kl_ucb_index", solved_index),
+    "relation of the items": ("UniRank", uni_rank, "end_weak_relations", compute_relation),
     "hat of each item": ("PBMTS", pbm_ts, "draw_posterior", draw_with_new_hat),
 }

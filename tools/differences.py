@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clickgym.bench.score import Scores, draw_resamples, iqm, run_table
+from clickgym.bench.score import Scores, draw_resamples, iqm, score_array
 from clickgym.bench.tasks import ScoredTask
 
 
@@ -56,7 +56,7 @@ def difference(scores: Scores, others: Scores, tasks: Sequence[ScoredTask]) -> D
         >>> difference(better, worse, tasks).improvement
         0.75
     """
-    tables = [run_table(each, tasks) for each in (scores, others)]
+    tables = [score_array(each, tasks) for each in (scores, others)]
     n_runs = tables[0].shape[1]
     value, other_value = (iqm(table.mean(axis=1)) for table in tables)
     replicates = [

@@ -21,7 +21,7 @@ from pages import agents_table, deviations, model_sections, models_table
 from replay import replayed_with
 
 from clickgym.agents import AGENTS
-from clickgym.bench.board import DATA, OURS, Line, line_file, published_lines, scored_tasks
+from clickgym.bench.board import DATA, OURS, BoardLine, line_file, published_lines, scored_tasks
 from clickgym.bench.result_files import read_results
 from clickgym.bench.score import Summary, summarize
 from clickgym.bench.tasks import ABILITIES, ScoredTask, tasks_of
@@ -150,7 +150,7 @@ def _click_models() -> str:
     return _table(("click model", "tasks", "check on the real log"), *rows)
 
 
-def _ranked(tasks: Sequence[ScoredTask]) -> list[tuple[Line, Summary]]:
+def _ranked(tasks: Sequence[ScoredTask]) -> list[tuple[BoardLine, Summary]]:
     """Return the agents that played at least half of the tasks, with their scores, best first."""
     summaries = [(line, line.summary(tasks)) for line in published_lines()]
     scored = [(line, summary) for line, summary in summaries if summary is not None]
@@ -175,7 +175,7 @@ def _boards() -> dict[str, str]:
 LINKS = {"MixTS": "[MixTS](#mixts-our-own-agent)"}
 
 
-def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[Line, Summary]]) -> str:
+def _board(tasks: Sequence[ScoredTask], ranked: Sequence[tuple[BoardLine, Summary]]) -> str:
     """Return a board, and sentences that name the agents that the runs cannot tell apart from the
     best published agent and, on a board of a single kind of task, those that cannot play all tasks.
 
@@ -236,7 +236,7 @@ def _runs() -> str:
         scored_tasks(features=True),
     ):
         for line, summary in _ranked(tasks):
-            cells = [f"{summary.worst_run:z.2f}", line.time, *_versions(line.agent)]
+            cells = [f"{summary.worst_run:z.2f}", line.time_text, *_versions(line.agent)]
             rows.setdefault(line.agent, [line.agent, line.requires or "–", *cells])
     header = ("agent", "requires", "worst run", "µs per session", "played with", "replayed with")
     return _table(header, *rows.values())
@@ -271,7 +271,7 @@ def _recommended() -> str:
     return _table(["your situation", "kind of task", *header], *rows)
 
 
-def _best(lines: Sequence[Line], tasks: Sequence[ScoredTask]) -> list[str]:
+def _best(lines: Sequence[BoardLine], tasks: Sequence[ScoredTask]) -> list[str]:
     """Return the best agent over some tasks, its score, and the score of its worst runs."""
     summaries = {line.agent: line.summary(tasks) for line in lines}
     scored = {agent: summary for agent, summary in summaries.items() if summary is not None}

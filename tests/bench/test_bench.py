@@ -14,8 +14,13 @@ from scipy.stats import ttest_1samp
 
 from clickgym.agents import AGENTS, PBMUCB, EpsilonGreedy, TopRank
 from clickgym.bench import board
-from clickgym.bench.board import BEST_AND_WORST, DATA, HEADER, Line, save_line
-from clickgym.bench.play_tasks import examination, make_informed_agent, play_tasks, playable_tasks
+from clickgym.bench.board import BEST_AND_WORST, DATA, HEADER, BoardLine, save_line
+from clickgym.bench.play_tasks import (
+    make_informed_agent,
+    mean_examination,
+    play_tasks,
+    playable_tasks,
+)
 from clickgym.bench.result_files import read_results, write_results
 from clickgym.bench.score import Anchor, is_scored, score, scores_of, summarize
 from clickgym.bench.tasks import ABILITIES, ScoredTask, all_tasks, quick_tasks, tasks_of
@@ -114,22 +119,20 @@ def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
 def test_loss_is_the_measure_of_the_task(tmp_path):
     """The loss of this task is measured in bad lists, not in clicks."""
     task = next(task for task in all_tasks() if task.measure == "violations")
-    table = play_tasks("Random", [task._replace(horizon=100)], 2, tmp_path, n_jobs=1)
-    assert 0 < table["loss"].max() <= 100
-    assert (table["loss"] == table["loss"].round()).all()
+    losses = play_tasks("Random", [task._replace(horizon=100)], 2, tmp_path, n_jobs=1)["loss"]
+    assert 0 < losses.max() <= 100
+    assert losses.equals(losses.round())
 
 
 def test_examination_is_the_mean_over_random_lists():
     """The first of two items ends every user's search, so the second position is examined in half
     of the lists. If users change, the examination is that of the first users.
     """
-    first, second = CascadeModel([1.0, 0.0], 2), CascadeModel([0.0, 0.0], 2)
-    for env in (
-        gym.make("CMRank-v0", attraction=[1.0, 0.0], n_positions=2),
-        gym.make("NonStationaryCMRank-v0", models=[first, second], starts=[0, 9]),
-    ):
-        assert examination(env) == pytest.approx([1.0, 0.5], abs=0.15)
-        assert examination(env).tolist() == examination(env).tolist()
+    models = [CascadeModel([1.0, 0.0], 2), CascadeModel([0.0, 0.0], 2)]
+    changing = gym.make("NonStationaryCMRank-v0", models=models, starts=[0, 9])
+    for env in gym.make("CMRank-v0", attraction=[1.0, 0.0], n_positions=2), changing:
+        assert mean_examination(env) == pytest.approx([1.0, 0.5], abs=0.15)
+        assert mean_examination(env).tolist() == mean_examination(env).tolist()
 
 
 class Notes(Plain):
@@ -178,8 +181,7 @@ def test_interquartile_mean_over_tasks():
     assert summary.value == pytest.approx(np.mean([0.14, 0.19, 0.26, 0.35]))
     assert summary.worst_run == pytest.approx(np.mean([0.04, 0.09, 0.16, 0.25]))
     assert summary.low < summary.value < summary.high
-    single = {name: values[:1] for name, values in scores.items()}
-    assert np.isnan(summarize(single, tasks).low)
+    assert np.isnan(summarize({name: values[:1] for name, values in scores.items()}, tasks).low)
 
 
 def test_bootstrap_draws_users_with_all_their_tasks():
@@ -189,16 +191,15 @@ def test_bootstrap_draws_users_with_all_their_tasks():
     """
     scores = {f"t{i}": np.full(3, float(i % 2)) for i in range(32)}
     two = [f"yandex-{(9, 990)[i % 2]}:shuffle={i}" for i in range(32)]
-    together = summarize(scores, made_tasks(32, two))
-    apart = summarize(scores, made_tasks(32))
+    together, apart = summarize(scores, made_tasks(32, two)), summarize(scores, made_tasks(32))
     assert (together.low, together.high) == (0.0, 1.0)
     assert 0.0 < apart.low < apart.value == 0.5 < apart.high < 1.0
 
 
 def test_an_agent_with_fewer_than_half_of_the_tasks_has_no_score():
     tasks, scores = made_tasks(4), {"t0": np.ones(2), "t1": np.ones(2)}
-    assert Line("mine", "", scores, 0.0).summary(tasks).value == 0.5
-    assert Line("mine", "", {"t0": np.ones(2)}, 0.0).summary(tasks) is None
+    assert BoardLine("mine", "", scores, 0.0).summary(tasks).value == 0.5
+    assert BoardLine("mine", "", {"t0": np.ones(2)}, 0.0).summary(tasks) is None
 
 
 def test_differences_are_paired():

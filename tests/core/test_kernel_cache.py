@@ -14,8 +14,8 @@ import pytest
 
 import clickgym
 from clickgym.core import statistics
-from clickgym.core.kernels import KernelError, Repeated, cache_folder, clock, entry, kernel
-from clickgym.runner.play.run_metrics import add_metric, measure_nothing
+from clickgym.core.kernels import KernelError, RepeatedCalls, cache_folder, clock, entry, kernel
+from clickgym.runner.play.run_metrics import make_metrics_kernel, measure_nothing
 from tests.helpers.programs import output
 from tests.helpers.slow import slow
 
@@ -269,7 +269,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("function", "message"), ERRORS)
 def test_error_says_where_and_why(function, message):
-    for call in entry(function), partial(Repeated(), function):
+    for call in entry(function), partial(RepeatedCalls(), function):
         with pytest.raises(KernelError, match=f"^a kernel does not compile: {message}") as error:
             call(1.0)
         assert "\n" not in str(error.value)
@@ -277,7 +277,7 @@ def test_error_says_where_and_why(function, message):
 
 def test_error_names_the_kernel_that_clickgym_calls():
     with pytest.raises(KernelError, match=r"compile: kernel undefined: .*too many.*arguments\"\.$"):
-        entry(add_metric(undefined, 3, measure_nothing))((None,), 0, 0, 0.0, np.zeros(4))
+        entry(make_metrics_kernel(undefined, 3, measure_nothing))((None,), 0, 0, 0.0, np.zeros(4))
 
 
 @kernel
@@ -312,7 +312,7 @@ def test_repeated_calls():
     """Repeated calls see what arrays contain now, accept other arrays, continue after an error, and
     store only the last arguments.
     """
-    calls, uniforms = Repeated(), np.random.default_rng(0).random(4)
+    calls, uniforms = RepeatedCalls(), np.random.default_rng(0).random(4)
     rng, one, other = np.random.default_rng(0), np.zeros(1), np.ones(1)
     before = sys.getrefcount(one)
     assert calls(adds, one, rng) == uniforms[0]
@@ -335,7 +335,7 @@ def test_classes_with_one_name():
     """Classes of states that have the same name and fields, as after a cell of a notebook ran
     twice, each get their own compiled version.
     """
-    calls = Repeated()
+    calls = RepeatedCalls()
     for value in 1.0, 2.0:
         state = namedtuple("State", "x")(np.array([value]))
         assert calls(first_of, state) == entry(first_of)(state) == value

@@ -18,7 +18,7 @@ from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel, load_instance
 from clickgym.runner.make.agents import resolve_agent
-from clickgym.runner.make.labels import by_label, spec_of, split_label
+from clickgym.runner.make.labels import label_objects, spec_of, split_label
 from tests.conftest import AGENT
 from tests.helpers.programs import output
 from tests.helpers.slow import slow
@@ -193,7 +193,7 @@ def test_label_name_and_arguments_of_what_is_typed(text, label, name, arguments)
     there, spec = split_label(text)
     assert there == label
     assert parse_spec(spec) == (name, arguments)
-    assert list(by_label("agent", [text])) == [spec_of(spec) if label is None else label]
+    assert list(label_objects("agent", [text])) == [spec_of(spec) if label is None else label]
 
 
 @pytest.mark.parametrize("spec", ["uniform:n_items=10:seed=2", "PBMRank-v0:cutoff=2:reward=clicks"])

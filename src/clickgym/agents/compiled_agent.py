@@ -14,16 +14,17 @@ from typing import Any, BinaryIO, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, as_numbers, check_count, check_path, check_positions, generator
+from ..core.checks import as_array, as_numbers, check_count, check_path, check_positions, make_rng
 from ..core.files import FORMAT, check_format, one_line_errors, write_whole
-from ..core.kernels import Repeated, static_kernels
+from ..core.kernels import RepeatedCalls, make_kernels_static
 from ..core.messages import as_call, short_repr
 from ..core.state import check_dtypes, first_arrays
 from ..core.sums import weighted_sums
 from ..envs.env_properties import EnvTraits
 from .agent import Agent, Seed
 
-LARGEST_FEATURE = 1e6
+STATE, IS_FIRST, SESSIONS_LEFT = range(3)  # the entries of ``user``; see `StateAgent`
+MAX_FEATURE = 1e6
 """The largest allowed absolute value of a feature. Scale features so that the norm of each
 candidate is at most 1: in sums of squares, rounding errors of very large values would hide small
 values.
@@ -87,7 +88,7 @@ class CompiledAgent(Agent):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        static_kernels(cls, ("rank_kernel", "update_kernel"))
+        make_kernels_static(cls, ("rank_kernel", "update_kernel"))
         attributes = vars(cls)
         parent = next(base for base in cls.__mro__[1:] if issubclass(base, CompiledAgent))
         methods = ["rank", "update", "leave"]
@@ -102,11 +103,11 @@ class CompiledAgent(Agent):
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
         self.hyperparameters = hyperparameters
-        self.rng = generator(seed)
+        self.rng = make_rng(seed)
         self.state = self._first_state()
         self.ranking = np.full(self.n_positions, -1, np.int64)
         self._clicks = np.zeros(self.n_positions, np.int8)
-        self._repeated = Repeated()
+        self._repeated = RepeatedCalls()
 
     # ------------------------------------------------------ methods that a subclass may override
 
@@ -370,7 +371,7 @@ class ContextualAgent(CompiledAgent):
         shape = (self.n_items, self.n_features)
         is_usual = type(features) is np.ndarray and features.dtype == np.float64
         is_usual = is_usual and features.shape == shape
-        if not (is_usual and (np.abs(features) <= LARGEST_FEATURE).all()):
+        if not (is_usual and (np.abs(features) <= MAX_FEATURE).all()):
             features = check_features(features, shape)
         self._features[:] = features
         return (self._features,)
@@ -430,8 +431,8 @@ class StateAgent(CompiledAgent):
 
     def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
         state = observed_value(self, observation, "state")
-        self.user[0] = check_count("state", state, 0, self.n_states - 1)
-        self.user[2] = observation.get("sessions_left", -1)
+        self.user[STATE] = check_count("state", state, 0, self.n_states - 1)
+        self.user[SESSIONS_LEFT] = observation.get("sessions_left", -1)
         return (self.user,)
 
     def update(self, *arguments: Any, **keywords: Any) -> None:
@@ -439,10 +440,10 @@ class StateAgent(CompiledAgent):
         `CompiledAgent.update`.
         """
         super().update(*arguments, **keywords)
-        self.user[1] = 0
+        self.user[IS_FIRST] = 0
 
     def leave(self) -> None:
-        self.user[1] = 1
+        self.user[IS_FIRST] = 1
 
     def best(self) -> NDArray[np.int64]:
         raise ValueError(
@@ -471,12 +472,10 @@ def observed_value(agent: Agent, observation: Any, key: str) -> Any:
 
 def check_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
     """Return features as an array of floats, after checking its shape and that every number is
-    finite and at most `LARGEST_FEATURE` in absolute value.
+    finite and at most `MAX_FEATURE` in absolute value.
     """
-    expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
-    return as_numbers(
-        "features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected
-    )
+    expected = f"a finite number from {-MAX_FEATURE:g} to {MAX_FEATURE:g}"
+    return as_numbers("features", features, shape, -MAX_FEATURE, MAX_FEATURE, expected=expected)
 
 
 def check_clicks(clicks: ArrayLike, n_positions: int) -> NDArray[np.int8]:

@@ -29,7 +29,7 @@ BEST_AND_WORST = ("best at", "worst at")
 """The last two columns of a board that covers several abilities."""
 
 
-class Line(NamedTuple):
+class BoardLine(NamedTuple):
     """The results of one agent on the board.
 
     Attributes:
@@ -66,7 +66,7 @@ class Line(NamedTuple):
         return summaries
 
     @property
-    def time(self) -> str:
+    def time_text(self) -> str:
         """The average time per session in microseconds, as text; a dash if it was not measured."""
         micros = 1e6 * self.seconds_per_session
         if math.isnan(micros):
@@ -78,7 +78,12 @@ class Line(NamedTuple):
         at least half of these tasks.
         """
         summary = summarize(self.scores, tasks)
-        texts = [f"{summary.value:z.2f}", summary.interval, f"{summary.worst_run:z.2f}", self.time]
+        texts = [
+            f"{summary.value:z.2f}",
+            summary.interval_text,
+            f"{summary.worst_run:z.2f}",
+            self.time_text,
+        ]
         if len({task.ability for task in tasks}) > 1:
             summaries = self.abilities(tasks)
             abilities = sorted(summaries, key=lambda name: summaries[name].value)
@@ -119,12 +124,12 @@ def scored_tasks(features: bool | None = None, ability: str | None = None) -> li
     ]
 
 
-def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
+def line_of(agent: str, requires: str, table: polars.DataFrame) -> BoardLine:
     """Return the board's line for an agent, computed from the table that `play_tasks` returned."""
     horizons = {task.name: task.horizon for task in timed_tasks(table)}
     timed = table.filter(polars.col("task").is_in(list(horizons)))
     mean: Any = (timed["seconds"] / timed["task"].replace_strict(horizons)).mean()
-    return Line(agent, requires, scores_of(table, anchors(), all_tasks()), mean)
+    return BoardLine(agent, requires, scores_of(table, anchors(), all_tasks()), mean)
 
 
 def timed_tasks(table: polars.DataFrame) -> list[ScoredTask]:
@@ -137,7 +142,7 @@ def timed_tasks(table: polars.DataFrame) -> list[ScoredTask]:
 
 
 @cache
-def published_lines() -> list[Line]:
+def published_lines() -> list[BoardLine]:
     """Return the lines of all agents whose results ship with clickgym."""
     files = [path for path in sorted(DATA.glob("*.parquet")) if path.stem != "anchors"]
     tables = [read_results(path) for path in files]
@@ -147,7 +152,7 @@ def published_lines() -> list[Line]:
 
 
 def board(
-    lines: Sequence[Line], features: bool = False, ability: str | None = None
+    lines: Sequence[BoardLine], features: bool = False, ability: str | None = None
 ) -> list[list[str]]:
     """Return a table of the board: the header, and then the agents, best first. Agents that played
     fewer than half of the table's tasks are left out.

@@ -17,8 +17,8 @@ from ..core.checks import check_choice, check_path
 from ..core.files import make_folder
 from ..runner.commands.run import JobCount
 from ..runner.console import Column, error_console, output_console, print_table, print_text
-from ..runner.make.labels import by_label
-from .board import OURS, Line, board, line_of, published_lines, requirements_text, save_line
+from ..runner.make.labels import label_objects
+from .board import OURS, BoardLine, board, line_of, published_lines, requirements_text, save_line
 from .play_tasks import play_tasks, playable_tasks
 from .tasks import ABILITIES, all_tasks, quick_tasks
 
@@ -98,7 +98,7 @@ def bench(
         raise ValueError("name a folder for the results: clickgym bench AGENT --out DIR")
     out = check_path("out", out).absolute()  # the agent may change the working folder
     make_folder(out)
-    [label] = by_label("agent", [agent])
+    [label] = label_objects("agent", [agent])
     board_tasks = quick_tasks() if quick else all_tasks()
     tasks = playable_tasks(agent, board_tasks)
     if not tasks:
@@ -142,7 +142,7 @@ def _print(title: str, table: list[list[str]], left_aligned: tuple[str, ...] = (
     print_table(output_console(), columns, rows, title=title)
 
 
-def _print_boards(lines: list[Line], ability: str | None) -> None:
+def _print_boards(lines: list[BoardLine], ability: str | None) -> None:
     left_aligned = ("agent", "requires", "95 % interval", "best at", "worst at")
     for features in (False, True):
         table = board(lines, features, ability)
@@ -155,7 +155,7 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
             output_console().print()
 
 
-def _print_line(line: Line, quick: bool) -> None:
+def _print_line(line: BoardLine, quick: bool) -> None:
     """Print an agent's score in each ability, next to the score of the best published agent on the
     same tasks.
     """

@@ -44,17 +44,17 @@ def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int)
     """Make an agent for an environment, with its own copies of the arguments, as in a sweep.
 
     If the agent requires examination probabilities and its arguments contain none, the agent gets
-    the probabilities that `examination` returns. Environments whose items or users' states change
-    between sessions have no such probabilities.
+    the probabilities that `mean_examination` returns. Environments whose items or users' states
+    change between sessions have no such probabilities.
     """
     maker, arguments = resolve_agent(agent)
     has_epochs = hasattr(getattr(env.unwrapped, "model", None), "epochs")
     if has_epochs and "examination" in requirements(maker) and "examination" not in arguments:
-        arguments = {**arguments, "examination": examination(env)}
+        arguments = {**arguments, "examination": mean_examination(env)}
     return make_resolved_agent(own_copies((maker, arguments)), env, horizon, seed)
 
 
-def examination(env: gym.Env) -> NDArray[np.float64]:
+def mean_examination(env: gym.Env) -> NDArray[np.float64]:
     """Return the examination probability of each position in an environment. If the probability
     depends on the list, return its average over random lists.
     """

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .tasks import ScoredTask
 
-LEAST_RATIO = 3.0
+MIN_RATIO = 3.0
 """A task is scored only if random lists lose at least this many times as much as the best anchor
 loses.
 """
@@ -68,9 +68,7 @@ def is_scored(anchor: Anchor | None, task: ScoredTask) -> bool:
     if anchor is None:
         return False
     allowance = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
-    return anchor.random > 0 and anchor.random + allowance >= LEAST_RATIO * (
-        anchor.best + allowance
-    )
+    return anchor.random > 0 and anchor.random + allowance >= MIN_RATIO * (anchor.best + allowance)
 
 
 def scores_of(
@@ -108,11 +106,11 @@ class Summary(NamedTuple):
     worst_run: float
 
     @property
-    def interval(self) -> str:
+    def interval_text(self) -> str:
         """The 95 % interval as text; empty if there is no interval.
 
         Example:
-            >>> Summary(0.914, 0.9, 0.93, 0.8).interval
+            >>> Summary(0.914, 0.9, 0.93, 0.8).interval_text
             '0.90 to 0.93'
         """
         return "" if math.isnan(self.low) else f"{self.low:z.2f} to {self.high:z.2f}"
@@ -142,7 +140,7 @@ def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = Tru
         tasks: all tasks that count, including tasks that the agent did not play.
         intervals: whether the 95 % interval is computed.
     """
-    table = run_table(scores, tasks)
+    table = score_array(scores, tasks)
     n_runs = table.shape[1]
     value, worst_run = iqm(table.mean(axis=1)), iqm(table.min(axis=1))
     if n_runs == 1 or not intervals:
@@ -153,7 +151,7 @@ def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = Tru
     return Summary(value, float(low), float(high), worst_run)
 
 
-def run_table(scores: Scores, tasks: Sequence[ScoredTask]) -> Values:
+def score_array(scores: Scores, tasks: Sequence[ScoredTask]) -> Values:
     """Return the scores of an agent as an array ``(n_tasks, n_runs)``. A task that the agent did
     not play scores 0.
     """

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from .messages import short_repr, unknown_message, value_error
 
-MOST_SESSIONS = 10**15
+MAX_SESSIONS = 10**15
 """The largest horizon that clickgym accepts. At 10 ns per session, a run of this length takes four
 months.
 """
-LARGEST = 1e100
+MAX_NUMBER = 1e100
 """The largest absolute value that `check_number` accepts. The product of two such numbers is still
 a finite float.
 """
@@ -110,8 +110,8 @@ def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
     """
     is_whole_float = isinstance(horizon, float | np.floating) and horizon.is_integer()
     is_whole = is_integer(horizon) or is_whole_float
-    if not is_whole or not least <= horizon <= MOST_SESSIONS:
-        raise value_error(name, horizon, f"an integer from {least} to {MOST_SESSIONS:,}")
+    if not is_whole or not least <= horizon <= MAX_SESSIONS:
+        raise value_error(name, horizon, f"an integer from {least} to {MAX_SESSIONS:,}")
     return int(horizon)
 
 
@@ -136,7 +136,7 @@ def check_seed(seed: Any) -> int:
     return check_count("seed", seed, 0)
 
 
-def generator(seed: Any) -> np.random.Generator:
+def make_rng(seed: Any) -> np.random.Generator:
     """Return the random generator for a seed. A seed is a non-negative integer; None for a random
     seed; or a `SeedSequence`, `BitGenerator` or `Generator` from ``np.random``.
     """
@@ -154,7 +154,7 @@ def check_number(
     below: float = math.inf,
 ) -> float:
     """Return a number within bounds as a float; a ValueError for any other value names the
-    argument. No number may be larger in absolute value than `LARGEST`.
+    argument. No number may be larger in absolute value than `MAX_NUMBER`.
 
     Args:
         name, value: the argument's name, for messages, and its value.
@@ -162,9 +162,9 @@ def check_number(
         above, below: exclusive bounds of the number.
     """
     is_number = isinstance(value, float | np.floating) or is_integer(value)
-    if isinstance(value, np.generic):  # compared with it, `LARGEST` would overflow in float32
+    if isinstance(value, np.generic):  # compared with it, `MAX_NUMBER` would overflow in float32
         value = value.item()
-    number = float(value) if is_number and abs(value) <= LARGEST else math.nan
+    number = float(value) if is_number and abs(value) <= MAX_NUMBER else math.nan
     if least <= number <= most and above < number < below:
         return number
     lower = f">= {least:g}" if least > above else f"> {above:g}"
@@ -186,10 +186,10 @@ def is_sequence(values: Any) -> bool:
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
 
 
-def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
+def as_array(name: str, values: Any, entry_word: str = "") -> NDArray[Any]:
     """Convert an argument to an array; a ValueError names an argument that is not an array.
 
-    If the entries must be numbers, ``numbers`` is the word for the entries in messages, such as
+    If the entries must be numbers, ``entry_word`` is the word for the entries in messages, such as
     "integers". Masked entries raise an error, because NumPy would use the values behind the mask.
     """
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
@@ -198,8 +198,8 @@ def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:  # for example, rows have different lengths
         raise value_error(name, values, f"an array ({error})") from None
-    if numbers and array.dtype.kind not in "iuf":
-        raise value_error(name, values, f"an array of {numbers}")
+    if entry_word and array.dtype.kind not in "iuf":
+        raise value_error(name, values, f"an array of {entry_word}")
     return array
 
 

@@ -16,13 +16,13 @@ try:
     import numba
     from numba.extending import register_jitable as register_jitable
 except ImportError:  # then kernels run as plain Python
-    numba = register_jitable = Held = None  # type: ignore[assignment]
+    numba = register_jitable = ArgumentsReference = None  # type: ignore[assignment]
 else:
     from numba.experimental import structref
 
     @structref.register
-    class HeldType(numba.types.StructRef):
-        """The numba type of `Held`."""
+    class ArgumentsReferenceType(numba.types.StructRef):
+        """The numba type of `ArgumentsReference`."""
 
         @property
         def key(self) -> Any:
@@ -31,7 +31,7 @@ else:
             """
             return self._fields
 
-    class Held(structref.StructRefProxy):  # type: ignore[no-redef]
+    class ArgumentsReference(structref.StructRefProxy):  # type: ignore[no-redef]
         """The arguments of a kernel in numba's memory, so that a compiled generator copies one
         pointer at each ``next``, and not all arguments. It serves only speed.
 
@@ -39,7 +39,7 @@ else:
             arguments: the tuple of arguments.
         """
 
-    structref.define_proxy(Held, HeldType, ["arguments"])
+    structref.define_proxy(ArgumentsReference, ArgumentsReferenceType, ["arguments"])
 
 COMPILES = numba is not None and not numba.config.DISABLE_JIT
 

@@ -4,7 +4,7 @@ kernels.
 A *kernel* remains a plain function: a debugger can step through it, and compiled code that calls
 the kernel inlines it. A kernel allocates no array, list or string, so numba need not count
 references; if a kernel needs working memory, the caller passes an array. An *entry* is the compiled
-version of a kernel, for calls from Python; the first call compiles the entry. `Repeated` calls
+version of a kernel, for calls from Python; the first call compiles the entry. `RepeatedCalls` calls
 kernels again and again with the same arguments, for example for the steps of an environment. A
 *factory* is a function that takes kernels and returns a closure that calls these kernels.
 
@@ -35,7 +35,15 @@ from typing import Any
 
 import numpy as np
 
-from .compiling import COMPILES, OPTIONS, Held, KernelError, explain_error, numba, register_jitable
+from .compiling import (
+    COMPILES,
+    OPTIONS,
+    ArgumentsReference,
+    KernelError,
+    explain_error,
+    numba,
+    register_jitable,
+)
 from .errors import FIXED_FIELD
 from .kernel_cache import cache_folder as cache_folder  # the pages import it from here
 from .kernel_cache import key_of, make_file, records_among
@@ -117,7 +125,7 @@ def calls(is_open, held):
 
 
 def {name}(is_open, {arguments}):
-    return calls(is_open, Held(({arguments},)))
+    return calls(is_open, ArgumentsReference(({arguments},)))
 """
 """The source code that numba compiles for calls from Python. `CALL_SOURCE` is a function that calls
 the kernel. `CALLS_SOURCE` is a function that returns a generator, which calls the kernel at each
@@ -126,12 +134,12 @@ a generator at each ``next``.
 """
 
 
-class Repeated:
+class RepeatedCalls:
     """Repeated calls of kernels with the same arguments, such as the steps of an environment.
 
     When Python calls an entry, numba checks the types of all arguments and unpacks the arguments.
     This takes longer than most kernels run: seven microseconds for a random generator alone. A
-    compiled generator unpacks its arguments only once. A `Repeated` object therefore keeps one
+    compiled generator unpacks its arguments only once. A `RepeatedCalls` object therefore keeps one
     generator for each kernel, as long as the kernel is called with the same argument objects; with
     other objects, it closes the generator and starts a new one. A copy starts without generators.
     """
@@ -175,7 +183,7 @@ class Repeated:
             self._close(function)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Repeated, ()
+        return RepeatedCalls, ()
 
 
 NO_CALLS: tuple[Any, ...] = (), None, None
@@ -228,8 +236,8 @@ def _announce() -> None:
 class _Entry:
     """A kernel, with the compiled functions or generators through which Python calls the kernel."""
 
-    def __init__(self, function: Callable[..., Any], text: str) -> None:
-        self.kernel, self._text = function, text
+    def __init__(self, function: Callable[..., Any], template: str) -> None:
+        self.kernel, self._template = function, template
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._compiled: dict[Any, Any] = {}
         """The compiled versions of the kernel. Each combination of named tuples among the arguments
@@ -253,17 +261,17 @@ class _Entry:
         that calls the kernel therefore gets its own source file, with the kernel's key in the
         file's name.
         """
-        start, key = time.perf_counter(), key_of(self.kernel, arguments, self._text)
+        start, key = time.perf_counter(), key_of(self.kernel, arguments, self._template)
         name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
         file = cache_folder() / f"{name}.py" if key else None
         if file is None or not file.exists():
             _announce()
         is_cached = file is not None and make_file(file)
         parameters = ", ".join(inspect.signature(self.kernel).parameters)
-        text = self._text.format(name=name, arguments=parameters)
+        source = self._template.format(name=name, arguments=parameters)
         scope: dict[str, Any] = {"kernel": self.kernel, "__name__": __name__}
-        scope |= {"Held": Held, "njit": numba.njit}
-        exec(compile(text, str(file or "<entry>"), "exec"), scope)
+        scope |= {"ArgumentsReference": ArgumentsReference, "njit": numba.njit}
+        exec(compile(source, str(file or "<entry>"), "exec"), scope)
         options = {"nogil": True, "no_cfunc_wrapper": True}  # nothing calls the entry from C
         compiled = numba.njit(cache=is_cached, **options)(scope[name])
         was_collecting = gc.isenabled()
@@ -282,7 +290,7 @@ class _Entry:
         return compiled
 
 
-def static_kernels(cls: type, names: Iterable[str]) -> None:
+def make_kernels_static(cls: type, names: Iterable[str]) -> None:
     """Turn the kernels in the body of a class into static methods, so that access through an
     instance does not bind the kernels.
 

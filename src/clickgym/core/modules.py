@@ -15,7 +15,7 @@ from .errors import FAILURES, cause
 from .messages import suggestions
 
 
-def module_of(noun: str, name: str) -> ModuleType:
+def import_user_module(noun: str, name: str) -> ModuleType:
     """Import and return the module in ``"module:Name"``. Error messages begin with ``noun``, such
     as "agent".
 
@@ -53,7 +53,7 @@ def module_of(noun: str, name: str) -> ModuleType:
     ) from fault
 
 
-def object_of(noun: str, name: str) -> Any:
+def import_user_object(noun: str, name: str) -> Any:
     """Return the object that ``"module:name"`` names, after importing its module.
 
     Args:
@@ -65,7 +65,7 @@ def object_of(noun: str, name: str) -> Any:
             imported. The message begins with ``noun``.
     """
     module_name, _, attribute = name.partition(":")
-    module = module_of(noun, name)
+    module = import_user_module(noun, name)
     try:
         return operator.attrgetter(attribute)(module)
     except AttributeError:

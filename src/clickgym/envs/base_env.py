@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_seed
 from ..core.compiling import KernelError
 from ..core.errors import SessionError, cause
-from ..core.kernels import Repeated
+from ..core.kernels import RepeatedCalls
 from ..core.messages import as_call
 from .resolve_model import ResolvedModel, digest
 from .simulation.session import make_begin_kernel
@@ -82,7 +82,7 @@ class BaseClickEnv:
         self._changes = [*self.model.starts[1:], sys.maxsize]
         self._all_streams = np.ones(n_streams, np.bool_)
         self._new_user_streams = np.ones(n_streams, np.bool_)
-        self._repeated = Repeated()
+        self._repeated = RepeatedCalls()
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self.task, self.steps, self._has_begun = None, 0, False
         self.n_simulated = 0

@@ -115,10 +115,10 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
             _check_files(small_model)
     except Fault as fault:
         raise AssertionError(f"{model.__name__}: {fault}") from None
-    doubts = [*_doubts(models[-1])]
-    for number, doubt in enumerate(doubts, 1):
-        count = f" (warning {number} of {len(doubts)})" if len(doubts) > 1 else ""
-        warnings.warn(f"{model.__name__}: {doubt}{count}", stacklevel=2)
+    notes = [*_notes_on_model(models[-1])]
+    for number, note in enumerate(notes, 1):
+        count = f" (warning {number} of {len(notes)})" if len(notes) > 1 else ""
+        warnings.warn(f"{model.__name__}: {note}{count}", stacklevel=2)
 
 
 def _check_constructor(model_class: type[ClickModel]) -> None:
@@ -236,7 +236,7 @@ def _check_effects(model: Any) -> None:
         )
 
 
-def _doubts(model: Any) -> Iterator[str]:
+def _notes_on_model(model: Any) -> Iterator[str]:
     """Yield a line for each parameter whose array can be changed, and for each that the constructor
     accepts although it gives impossible probabilities; for parameters that files may lose; for an
     array of another type than its field declares; and for a missing short name.

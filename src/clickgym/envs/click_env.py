@@ -169,10 +169,10 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         else:
             ranking = check_items(action, *self._sizes)
         self.shown.ranking[:] = ranking
-        is_list, reward, expectation, optimum, satisfied, has_left = self._play(
+        is_valid, reward, expectation, optimum, satisfied, has_left = self._play(
             make_step_kernel, self.shown
         )
-        if not is_list:  # the kernel rejected the list, and has drawn nothing
+        if not is_valid:  # the kernel rejected the list, and has drawn nothing
             distinct = without_repeats(check_items(ranking, *self._sizes), self._sizes[0])
             return ClickEnv.step(self, distinct)  # not self.step, which may be a subclass's
         regret = optimum - expectation  # `State` lists the other places where regret is computed

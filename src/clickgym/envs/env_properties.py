@@ -57,7 +57,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     check_kind("env", env, gym.Env, AN_ENV)
     list_size = list_sizes(env.action_space)
     if list_size is None:
-        raise no_lists(env, env.action_space)
+        raise action_space_error(env, env.action_space)
     n_items, n_positions = list_size
     if not isinstance(env.unwrapped, ClickEnv):
         check_positions(n_positions, n_items)
@@ -70,7 +70,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     )
 
 
-def no_lists(env: Any, actions: gym.Space[Any]) -> ValueError:
+def action_space_error(env: Any, actions: gym.Space[Any]) -> ValueError:
     """Return the error to raise if the actions of an environment are not ranked lists."""
     return ValueError(
         f"the action space of {env} is {actions}; expected ranked lists: "
@@ -88,11 +88,11 @@ def check_shows_clicks(env: Any, n_positions: int | None = None) -> int:
             message says what is expected.
     """
     space = getattr(env, "single_observation_space", env.observation_space)
-    size = clicks_shown(space)
+    size = click_vector_size(space)
     if not size or size != (n_positions or size):
         actions = getattr(env, "single_action_space", env.action_space)
         if list_sizes(actions) is None:
-            raise no_lists(env, actions)
+            raise action_space_error(env, actions)
         cure = "; put wrappers that change observations around RecordVectorRegret"
         raise ValueError(
             f"the observation space of {env} is {space}; expected the clicks on "
@@ -102,7 +102,7 @@ def check_shows_clicks(env: Any, n_positions: int | None = None) -> int:
     return size
 
 
-def clicks_shown(space: gym.Space[Any]) -> int:
+def click_vector_size(space: gym.Space[Any]) -> int:
     """Return the number of clicks in an observation from ``space``; 0 if an observation neither
     consists of clicks nor has an entry ``"clicks"``.
     """

@@ -42,7 +42,7 @@ click model also gets ids with the prefixes in `FORMS`.
 """
 
 
-class Environment(NamedTuple):
+class RegisteredEnv(NamedTuple):
     """An environment that is registered under an id."""
 
     model: str
@@ -81,7 +81,7 @@ class Environment(NamedTuple):
         return f"{model.title} ({model.name()}), {self.model_class.title}"
 
 
-ENVIRONMENTS: dict[str, Environment] = {}
+ENVIRONMENTS: dict[str, RegisteredEnv] = {}
 """All registered environments by id."""
 
 
@@ -122,7 +122,7 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
         )
     for form in FORMS if users is None or users.short else ("",):
         model_class = FORMS[form] or users
-        ENVIRONMENTS[form + env_id] = Environment(name, form)
+        ENVIRONMENTS[form + env_id] = RegisteredEnv(name, form)
         gymnasium.register(
             form + env_id,
             entry_point="clickgym.envs.click_env:ClickEnv",
@@ -142,7 +142,7 @@ def without_own_wrappers(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any
 
 
 @contextmanager
-def without_time_limit(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
+def time_limit_removed(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
     """Context manager that yields an environment without the time limit with which its id was
     registered; any other time limit stays in force. Wrappers around this limit step what is below
     it until the context ends.

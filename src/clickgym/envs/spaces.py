@@ -22,7 +22,7 @@ from ..core.kernels import entry, kernel
 from ..core.messages import as_call
 
 INT64 = np.dtype(np.int64)
-LARGEST_SORTED = 400
+MAX_SORTED = 400
 """The largest number of items for which sorting random numbers is the faster way to draw a list."""
 
 
@@ -215,7 +215,7 @@ class RankedList(MultiDiscrete):
                 "sample got a mask or a probability; expected None, as all lists are equally likely"
             )
         rng, (*streams, n_positions) = self.np_random, self.shape
-        if not streams and self.n_items > LARGEST_SORTED:
+        if not streams and self.n_items > MAX_SORTED:
             return rng.choice(self.n_items, n_positions, replace=False)
         return rng.random((*streams, self.n_items)).argsort(axis=-1)[..., :n_positions]
 

@@ -22,20 +22,20 @@ from ..core.checks import check_kind, check_labels
 from .estimation.counting import unique_rows
 from .estimation.em import fit_quietly
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator, check_models_to_fit
-from .fitting import cautions, sorted_log
+from .fitting import log_notes, sorted_log
 from .log import ClickLog
 
 MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
-MOST_LISTS = 5
+MAX_LISTS = 5
 """The largest number of lists that are left out for each query, one after another."""
 ROUNDS = 10
 """The number of rounds in which `check_models` fits the models. In each round, a list is left out
 for only some of the queries. If a list were left out for every query at once, each query with two
 lists would have only one list left, and no model could tell attraction from examination.
 """
-LEAST_SESSIONS = 100
+MIN_SESSIONS = 100
 """The smallest number of sessions that a list must have to be left out."""
-LEAST_DISPLAYS = 30
+MIN_DISPLAYS = 30
 """The smallest number of sessions in which a query's other lists must show an item, so that clicks
 on this item are predicted.
 """
@@ -43,7 +43,7 @@ TRUSTED = 0.5
 """The share of the differences between lists that a model must predict for its simulations to be
 trusted.
 """
-LEAST_QUERIES = 5
+MIN_QUERIES = 5
 """The smallest number of queries for which 95 % intervals are computed."""
 RESAMPLES = 10_000
 """The number of bootstrap samples of the queries from which a 95 % interval is computed."""
@@ -68,7 +68,7 @@ class Simulability(NamedTuple):
         verdict: ``"can"`` if simulations can be trusted, ``"cannot"`` if not, and ``"unknown"`` if
             the log does not decide, for example because the interval of the best model contains one
             half.
-        sentence: the verdict as a sentence, and then any `cautions` about the log.
+        sentence: the verdict as a sentence, and then any notes on the log.
     """
 
     table: pl.DataFrame
@@ -120,7 +120,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     if not n_lists:
         raise ValueError(
             "the log is too small for this check: expected a query with at least two "
-            f"different lists, one of them shown in {LEAST_SESSIONS} sessions or more"
+            f"different lists, one of them shown in {MIN_SESSIONS} sessions or more"
         )
     # Each part has these columns: the query; the noise of the list's rates; the noise of both
     # rates; the squared errors of the other lists' rates, and of each model.
@@ -134,12 +134,12 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     if not len(errors):
         raise ValueError(
             "the clicks on a list cannot be predicted from the other lists in this log: "
-            f"expected an item that other lists of its query show in {LEAST_DISPLAYS} "
+            f"expected an item that other lists of its query show in {MIN_DISPLAYS} "
             "sessions or more"
         )
     table, n_queries = _error_table(errors, models)
     verdict, sentence = _verdict(table, n_lists, n_queries)
-    return Simulability(table, verdict, f"{sentence} {cautions(log)}".strip())
+    return Simulability(table, verdict, f"{sentence} {log_notes(log)}".strip())
 
 
 def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, int]:
@@ -155,7 +155,7 @@ def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, i
         figures[0] for figures in _errors_and_shares(sums.sum(axis=0, keepdims=True))
     )
     low, high = np.percentile(_errors_and_shares(draws)[1], [2.5, 97.5], axis=0)
-    has_few = len(labels) < LEAST_QUERIES
+    has_few = len(labels) < MIN_QUERIES
     table = pl.DataFrame(
         {
             "model": models,
@@ -176,9 +176,7 @@ def _rounds(queries: Indices, counts: Indices) -> Indices:
     order = np.lexsort((-counts, queries))
     _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
     rank = np.arange(len(order)) - np.repeat(starts, sizes)
-    left_out = (
-        (np.repeat(sizes, sizes) > 1) & (counts[order] >= LEAST_SESSIONS) & (rank < MOST_LISTS)
-    )
+    left_out = (np.repeat(sizes, sizes) > 1) & (counts[order] >= MIN_SESSIONS) & (rank < MAX_LISTS)
     rounds = np.empty(len(order), np.int64)
     rounds[order] = np.where(left_out, (rank + queries[order]) % ROUNDS, -1)
     return rounds
@@ -202,7 +200,7 @@ def _errors(
     )
     codes = left_out.queries[:, None] * n_items + left_out.items
     nearest = np.minimum(np.searchsorted(pairs, codes), len(pairs) - 1)
-    is_shown_often = (pairs[nearest] == codes) & (displays[nearest] >= LEAST_DISPLAYS)
+    is_shown_often = (pairs[nearest] == codes) & (displays[nearest] >= MIN_DISPLAYS)
     rates, noise = _rates(log[out], np.searchsorted(lists, index[out]), len(lists))
     query_rates, query_noise = (
         table[left_out.queries] for table in _rates(train, train.queries, len(log.query_labels))
@@ -256,6 +254,6 @@ def _verdict(table: pl.DataFrame, n_lists: int, n_queries: int) -> tuple[str, st
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order its lists: {fact}."
     hint = ""
-    if n_queries < LEAST_QUERIES:
-        hint = f"; an interval needs {LEAST_QUERIES} queries"
+    if n_queries < MIN_QUERIES:
+        hint = f"; an interval needs {MIN_QUERIES} queries"
     return "unknown", f"{unknown}: {fact}{hint}."

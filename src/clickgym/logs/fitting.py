@@ -23,11 +23,11 @@ from .estimation.counting import by_query
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator, check_models_to_fit
 from .log import ClickLog, frequent_queries
 
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """The smallest share of a query's sessions that must show an item, so that the item belongs to the
 query's instance.
 """
-LEAST_CLICKS = 30
+MIN_CLICKS = 30
 """The smallest number of clicks that the same items must have at each of two positions, so that the
 two positions can be compared.
 """
@@ -158,7 +158,7 @@ def fit_models(
     order, log = sorted_log(given)
     labels = check_labels("queries", queries) or frequent_queries(log)
     items = {label: _items_of(log, label, n_items) for label in labels}
-    held_out = _held_out(len(log), test_share, check_seed(seed))
+    held_out = _draw_held_out(len(log), test_share, check_seed(seed))
     scored = {name: MODEL_ESTIMATORS[name]().fit(log[~held_out]) for name in models}
     estimators = scored
     if test_share:
@@ -177,7 +177,7 @@ def fit_models(
         click_models = [
             estimator.click_model(label, sorted(items[label])) for estimator in estimators.values()
         ]
-        instance = _instance(log, label, items[label], click_models, origin, provenance)
+        instance = _make_instance(log, label, items[label], click_models, origin, provenance)
         fitted.instances[label] = instance
     return fitted
 
@@ -219,7 +219,7 @@ def _sorted_labels(
     return tuple(labels[number] for number in order), numbers
 
 
-def _held_out(n: int, share: float, seed: int) -> NDArray[np.bool_]:
+def _draw_held_out(n: int, share: float, seed: int) -> NDArray[np.bool_]:
     """Draw the held-out sessions among n sessions. Unless the share is 0, at least one session is
     held out, and at least one is left.
     """
@@ -234,7 +234,7 @@ def _held_out(n: int, share: float, seed: int) -> NDArray[np.bool_]:
 
 def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
     """Return the labels of the ``n_items`` items that the log shows most often for a query, in
-    descending order of frequency. By default, return the items in at least `LEAST_SHARE` of the
+    descending order of frequency. By default, return the items in at least `MIN_SHARE` of the
     query's sessions, but at least as many items as there are positions.
     """
     if query not in log.query_labels:
@@ -256,12 +256,12 @@ def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
             "positions; choose a query with at least as many items"
         )
     if n_items is None:
-        n_frequent = sum(count >= LEAST_SHARE * len(sessions) for count in displays_of.values())
+        n_frequent = sum(count >= MIN_SHARE * len(sessions) for count in displays_of.values())
         n_items = max(n_frequent, log.n_positions)
     return sorted(displays_of, key=lambda item: (-displays_of[item], item))[:n_items]
 
 
-def _instance(
+def _make_instance(
     log: ClickLog,
     query: str,
     items: Sequence[str],
@@ -326,11 +326,11 @@ def positions_apart(log: ClickLog) -> list[list[int]]:
     clicks = np.zeros((len(codes), log.n_positions), np.int64)
     np.add.at(clicks, (pairs[sessions, positions], positions), 1)
     common = np.array([np.minimum(clicks, column[:, None]).sum(axis=0) for column in clicks.T])
-    n_groups, group = connected_components(common >= LEAST_CLICKS)
+    n_groups, group = connected_components(common >= MIN_CLICKS)
     return [(np.flatnonzero(group == number) + 1).tolist() for number in range(n_groups)]
 
 
-def cautions(log: ClickLog) -> str:
+def log_notes(log: ClickLog) -> str:
     """Return sentences that warn about positions that the log does not compare, and about a log
     that may lack its sessions without a click. If neither warning applies, return an empty text.
     """

@@ -59,7 +59,7 @@ LINE_START = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
 """The beginning of a line: the grade and the query. The name of a query may contain #, because
 comments come later in the line.
 """
-LARGEST_FEATURE_NUMBER = 10_000
+MAX_FEATURE_NUMBER = 10_000
 """The largest feature number that is allowed if ``n_features`` is not given. Because features fill
 a dense table, a larger number could exhaust the memory.
 """
@@ -67,7 +67,7 @@ MISSING = 1.79e308
 """The smallest feature value that is read as missing. Istella writes the largest double,
 1.797...e308, for a missing value.
 """
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FEATURE = float(np.finfo(np.float32).max)
 """The largest absolute value of a feature, because features are stored as float32."""
 BYTES_PER_READ = 2**22
 """The number of bytes of a file that are read at a time."""
@@ -204,7 +204,7 @@ def read_judgments(
         array([[0.5 , 0.  , 1.  ],
                [0.  , 0.25, 0.  ]], dtype=float32)
     """
-    most = LARGEST_FEATURE_NUMBER if n_features is None else check_count("n_features", n_features)
+    most = MAX_FEATURE_NUMBER if n_features is None else check_count("n_features", n_features)
     heads, blocks = list[pl.DataFrame](), list[Singles]()
     files: Any = paths if is_sequence(paths) else [paths]
     for path in [check_path("paths", file) for file in files]:
@@ -281,7 +281,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
             value=pl.when(value.is_finite() & (value.abs() >= MISSING)).then(0.0).otherwise(value),
         )
     )
-    is_right = pl.col("number").is_between(1, most) & (pl.col("value").abs() <= LARGEST)
+    is_right = pl.col("number").is_between(1, most) & (pl.col("value").abs() <= MAX_FEATURE)
     _refuse(pairs.filter(~is_right.fill_null(value=False)), "pair")
     rows, numbers, values = (pairs[name].to_numpy() for name in ("row", "number", "value"))
     features = np.zeros((len(documents), int(numbers.max(initial=0))), np.float32)

@@ -55,7 +55,7 @@ FORMATS = {
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
 }
 """The first bytes of files that are not read as text, and what such a file is."""
-MOST_DAMAGED = 0.001
+MAX_DAMAGED = 0.001
 """The largest share of sessions that `read_log` leaves out because they are damaged. A larger share
 raises an error.
 """
@@ -122,7 +122,7 @@ def read_log(
         files = [file for pattern in patterns for file in _files_of(pattern)]
         name = log_name(files)
         tables = [
-            _rows_of_file(file, names).with_columns(file=pl.lit(number, pl.Int32))
+            _read_file(file, names).with_columns(file=pl.lit(number, pl.Int32))
             for number, file in enumerate(files)
         ]
         without_query = [
@@ -143,7 +143,7 @@ def read_log(
             with one_line_errors(name, "cannot be read", "expected one type in each column"):
                 frame = pl.DataFrame(frame)
         table = pl.DataFrame(frame)
-        rows = _rows(name, table, names, table.columns)
+        rows = _parse_rows(name, table, names, table.columns)
     if not rows.height:
         raise ValueError(f"{name}: the log has no rows")
     columns_used = {role: column for role, column in names.items() if role in rows}
@@ -206,26 +206,26 @@ def open_unzipped(path: Path) -> IO[bytes]:
     return gzip.open(path) if is_zipped else path.open("rb")  # type: ignore[return-value]
 
 
-def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
+def _read_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
     """Return the rows of a file, with a column for each role. The column ``query`` is missing if
     the file has no such column.
     """
     is_parquet = path.suffix == ".parquet"
     with one_line_errors(path, "cannot be read", EXPECTED):
         if is_parquet:
-            columns, rows = _columns(pl.scan_parquet(path, glob=False), names)
+            columns, rows = _read_columns(pl.scan_parquet(path, glob=False), names)
         else:
-            columns, rows = _lines(path, names)
+            columns, rows = _read_csv(path, names)
     for folder in path.parent.parts:
         column, equals, value = folder.partition("=")
         if equals and column in names.values() and column not in columns:
             label = None if value == NO_LABEL else unquote(value)
             rows = rows.with_columns(pl.lit(label, pl.String).alias(column))
     row_word, first = ("row", 1) if is_parquet else ("line", 2)
-    return _rows(path, rows, names, columns, row_word, first)
+    return _parse_rows(path, rows, names, columns, row_word, first)
 
 
-def _columns(table: pl.LazyFrame, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
+def _read_columns(table: pl.LazyFrame, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
     """Return the names of all columns of a table, and a frame with the columns that a log needs."""
     columns = table.collect_schema().names()
     # The last column is always read, so that Polars notices a line with too many fields.
@@ -233,7 +233,7 @@ def _columns(table: pl.LazyFrame, names: Mapping[str, str]) -> tuple[list[str], 
     return columns, table.select(needed).collect()
 
 
-def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
+def _read_csv(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
     """Return the names of all columns of a CSV file, and a frame with the columns that a log needs.
     Each row must be a single line, because a stray quotation mark would join all lines up to the
     next mark, and their sessions would be lost.
@@ -249,7 +249,7 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
     n_lines = content.count(b"\n")  # without the header
     try:
         table = pl.scan_csv(content, separator=separator, infer_schema=False)
-        columns, rows = _columns(table, names)
+        columns, rows = _read_columns(table, names)
         if rows.height == n_lines:
             return columns, rows
         fault = f"the {n_lines:,} lines below the header contain {rows.height:,} rows"
@@ -262,7 +262,7 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
     raise ValueError(fault)
 
 
-def _rows(
+def _parse_rows(
     name: object,
     table: pl.DataFrame,
     names: Mapping[str, str],
@@ -387,7 +387,7 @@ def _find_damaged(
 ) -> NDArray[np.bool_]:
     """Return a mask of the damaged sessions: sessions that lack a position, have a position or an
     item twice, or have two queries. Damaged sessions cause a warning, or an error if their share
-    exceeds `MOST_DAMAGED`.
+    exceeds `MAX_DAMAGED`.
 
     Args:
         name: the name of the log, for messages.
@@ -415,7 +415,7 @@ def _find_damaged(
         fault = list(faults)[has_fault[:, session].argmax()]
         example = f"session {rows['session'][int(starts[session])]!r} {fault}"
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
-        if damaged.mean() > MOST_DAMAGED:
+        if damaged.mean() > MAX_DAMAGED:
             cure = "repair the log"
             if n_shared := _ids_in_two_files(rows):
                 cure = (

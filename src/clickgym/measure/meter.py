@@ -85,11 +85,11 @@ class CheckpointMeter:
         steps_ahead = self._checkpoints[self._reached :] - self.step
         return steps_ahead, self.at_checkpoints[self._reached :]
 
-    def advance(self, sessions: int) -> None:
-        """Add ``sessions`` to the number of sessions, after a kernel has added these sessions to
+    def advance(self, n_sessions: int) -> None:
+        """Add ``n_sessions`` to the number of sessions, after a kernel has added these sessions to
         ``totals`` and ``at_checkpoints``.
         """
-        self.step += sessions
+        self.step += n_sessions
         if self.step >= self.next_checkpoint:
             self._reached = int(self._checkpoints.searchsorted(self.step, "right"))
             ahead = self._checkpoints[self._reached :]

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_array
 from ..core.kernels import kernel
 from ..core.messages import short_repr, unknown_message, value_error
-from ..core.modules import object_of
+from ..core.modules import import_user_object
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
 from ..envs.env_properties import user_model_of
@@ -275,7 +275,7 @@ def is_own_metric(name: str) -> bool:
 
 
 def _own_metric(name: str) -> Metric:
-    metric = object_of("metric", name)
+    metric = import_user_object("metric", name)
     if not (isinstance(metric, Metric) and inspect.isfunction(metric.kernel)):
         expected = "a clickgym.runner.Metric whose kernel is a function"
         example = 'as in Metric("what it measures", my_kernel)'

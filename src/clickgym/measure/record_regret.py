@@ -41,9 +41,9 @@ from .result import (
 )
 from .session_reader import (
     SessionReader,
-    checked_stream,
-    compiled_sessions,
-    measure_stream,
+    check_stream,
+    read_all_sessions,
+    read_stream_session,
     session_readers,
 )
 
@@ -293,7 +293,7 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         check_kind("env", env, VectorEnv, expected)
         if isinstance(env.single_action_space, Choices):
             raise TypeError(_NO_SESSIONS)
-        stream = checked_stream("RecordVectorRegret measures", env)
+        stream = check_stream("RecordVectorRegret measures", env)
         _warn_of_short_episodes(stream)
         self._readers = session_readers(env)
         layers = (*_layers(env), *_layers(stream))
@@ -331,7 +331,7 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         if only_reset is None or not only_reset.all():
             has_played = slice(None) if only_reset is None else ~only_reset
             if self._is_compiled:
-                clicks, sessions = compiled_sessions(observations, infos)
+                clicks, sessions = read_all_sessions(observations, infos)
                 rows = np.column_stack([sessions["regret"], rewards, clicks.sum(axis=1)])
                 self.meter.add_all(rows[has_played])
             else:
@@ -343,7 +343,7 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
     def _add(self, b: int, outcome: tuple[Any, ...]) -> None:
         """Measure the session on stream ``b``, given what ``step`` returned."""
         try:
-            clicks, reward, regret, _ = measure_stream(self._readers, outcome, b)
+            clicks, reward, regret, _ = read_stream_session(self._readers, outcome, b)
             if self._reward_wrappers:
                 reward = math.nan
             if math.isnan(reward) and math.isnan(regret):

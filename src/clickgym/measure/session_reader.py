@@ -20,14 +20,14 @@ from ..envs.env_properties import (
     changing_users_of,
     check_shows_clicks,
     click_env_of,
+    click_vector_size,
     clicks_of,
-    clicks_shown,
     read_clicks,
     stream_of,
 )
 
 
-def why_not_parallel(users: str) -> str:
+def parallel_obstacle(users: str) -> str:
     """Return why parallel streams do not simulate users who change at fixed sessions, for messages.
 
     Args:
@@ -39,7 +39,7 @@ def why_not_parallel(users: str) -> str:
     )
 
 
-def checked_stream(subject: str, envs: VectorEnv) -> Any:
+def check_stream(subject: str, envs: VectorEnv) -> Any:
     """Return an environment that represents each stream of a vector environment, as `stream_of`
     does, after checking that the users of several streams do not change at fixed sessions.
 
@@ -53,7 +53,7 @@ def checked_stream(subject: str, envs: VectorEnv) -> Any:
     stream = stream_of(envs)
     if envs.num_envs > 1 and (users := changing_users_of(stream)):
         raise ValueError(
-            f"{name_of(stream)}: {subject} {why_not_parallel(users)}; step a single environment "
+            f"{name_of(stream)}: {subject} {parallel_obstacle(users)}; step a single environment "
             "in RecordRegret"
         )
     return stream
@@ -124,7 +124,7 @@ class SessionReader:
             self.n_positions = check_shows_clicks(env)
         else:
             self.n_positions = click_env.model.n_positions
-            self.has_clicks = clicks_shown(space or env.observation_space) == self.n_positions
+            self.has_clicks = click_vector_size(space or env.observation_space) == self.n_positions
 
     def __call__(
         self, observation: Any, reward: Any, info: Mapping[str, Any]
@@ -170,7 +170,7 @@ SESSION_INFOS = ("ranking", "expected_reward", "regret", "optimal_reward")
 """The infos of a step that describe its session."""
 
 
-def measure_stream(
+def read_stream_session(
     readers: Sequence[SessionReader], outcome: tuple[Any, ...], b: int
 ) -> tuple[NDArray[np.int8], float, float, dict[str, Any]]:
     """Return the clicks, the reward, the regret and the info of the session on stream ``b``.
@@ -207,7 +207,7 @@ def measure_stream(
     return *readers[b](observation, rewards[b], info), info
 
 
-def compiled_sessions(
+def read_all_sessions(
     observations: Any, infos: dict[str, Any]
 ) -> tuple[NDArray[Any], dict[str, Any]]:
     """Return the clicks ``(B, K)`` and the infos of the sessions that a step of a `ClickVectorEnv`

@@ -26,7 +26,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..envs import Instance, UserModel
 from ..envs.instances.instance import FAMILIES, load_instance
-from .make.labels import spec_of, split
+from .make.labels import spec_of, split_spec
 
 INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
 """A module whose path contains one of these folders belongs to Python or to an installed package,
@@ -109,12 +109,12 @@ def fingerprint_of(obj: Any, resolved: Any) -> Fingerprint:
         >>> fingerprint_of("TopRank:delta=0.1", (TopRank, {"delta": 0.1}))
         Fingerprint(spec='TopRank:delta=0.1', files={}, values={}, digests={})
     """
-    maker, arguments = split(obj)
+    maker, arguments = split_spec(obj)
     spec = spec_of((_as_json(maker), {key: _as_json(value) for key, value in arguments.items()}))
     fingerprint = Fingerprint(spec)
     if isinstance(maker, Instance):  # clickgym 9.0 saved only the spec, which includes the notes
         fingerprint.digests[str(spec)] = _digest_of_users(maker)
-    maker, arguments = split(resolved)
+    maker, arguments = split_spec(resolved)
     parts = [maker, *arguments.values()]
     for name in parts:
         # stable-baselines3 adds .zip to the name of a model's file

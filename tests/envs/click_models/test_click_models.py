@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from clickgym import envs
-from clickgym.envs.simulation.task import REWARDS, ClickConstants, click_session
+from clickgym.envs.simulation.task import REWARDS, ClickConstants, make_click_session_kernel
 from tests.helpers.click_stories import (
     TOLD,
     assert_sampled_from,
@@ -109,7 +109,7 @@ def test_what_a_session_pays(model_class):
     if it is above the cutoff.
     """
     model, rng = random_model(model_class, 4, 3, 0), np.random.default_rng(0)
-    session = click_session(model.sample_kernel, model.expected_kernel)
+    session = make_click_session_kernel(model.sample_kernel, model.expected_kernel)
     clicks, examined = np.empty((2, 3), np.int8)
     for reward, cutoff in questions(model):
         users = ClickConstants(model.parameters, REWARDS.index(reward), cutoff, np.empty(4))

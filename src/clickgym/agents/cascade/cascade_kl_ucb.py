@@ -8,7 +8,7 @@ from ...core.checks import check_number
 from ..agent import Seed
 from ..common.cascade_agent import CascadeAgent, Feedback
 from ..common.kl_ucb_kernels import C, KLUCBState, kl_index, level_klucb, rank_klucb, update_klucb
-from .many_items import ManyItemsAgent, rank_by_classes
+from .many_items import ManyItemsAgent, make_class_rank_kernel
 
 
 class CascadeKLUCB(ManyItemsAgent, CascadeAgent):
@@ -79,7 +79,7 @@ class CascadeKLUCB(ManyItemsAgent, CascadeAgent):
     paper = "Kveton et al. 2015, Algorithm 1"
     bibtex_keys = ["cascadingbandits"]
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
-    rank_many_kernel = rank_by_classes(level_klucb, kl_index)
+    rank_many_kernel = make_class_rank_kernel(level_klucb, kl_index)
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_draw, show
 
 
-class TSState(NamedTuple):
+class State(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]
     draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
@@ -20,7 +20,7 @@ class TSState(NamedTuple):
 
 
 @kernel
-def rank_ts(state, rng, ranking):
+def rank(state, rng, ranking):
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + state.examined[item] - clicks)
@@ -29,7 +29,7 @@ def rank_ts(state, rng, ranking):
 
 
 @kernel
-def update_ts(state, ranking, clicks):
+def update(state, ranking, clicks):
     for k in range(examined_positions(clicks, state.feedback)):
         state.clicks[ranking[k]] += clicks[k]
         state.examined[ranking[k]] += 1
@@ -90,7 +90,7 @@ class CascadeTS(CascadeAgent):
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
     bibtex_keys = ["cts", "cascadingts"]
-    state_type, rank_kernel, update_kernel = TSState, rank_ts, update_ts
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
         self,

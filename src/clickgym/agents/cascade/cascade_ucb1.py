@@ -12,10 +12,10 @@ from ...core.state import Floats, Ints
 from ..agent import Seed
 from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_bounds
-from .many_items import ManyItemsAgent, rank_by_classes
+from .many_items import ManyItemsAgent, make_class_rank_kernel
 
 
-class UCB1State(NamedTuple):
+class State(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]  # N, the examinations of each item
     mean: Annotated[Floats, "L", np.inf]  # ŵ; infinite before the first examination
@@ -37,12 +37,12 @@ def index_ucb1(clicks, n, radius):
 
 
 @kernel
-def rank_ucb1(state, rng, ranking):
+def rank(state, rng, ranking):
     rank_by_bounds(state, radius_ucb1(state), rng, ranking)
 
 
 @kernel
-def update_ucb1(state, ranking, clicks):
+def update(state, ranking, clicks):
     state.t[0] += 1
     for k in range(examined_positions(clicks, state.feedback)):
         item = ranking[k]
@@ -120,8 +120,8 @@ class CascadeUCB1(ManyItemsAgent, CascadeAgent):
         "CascadeKLUCB:c=0 explores less."
     )
     bibtex_keys = ["cascadingbandits"]
-    state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
-    rank_many_kernel = rank_by_classes(radius_ucb1, index_ucb1)
+    state_type, rank_kernel, update_kernel = State, rank, update
+    rank_many_kernel = make_class_rank_kernel(radius_ucb1, index_ucb1)
 
     def __init__(
         self,

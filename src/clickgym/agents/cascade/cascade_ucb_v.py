@@ -17,7 +17,7 @@ from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_index, show
 
 
-class UCBVState(NamedTuple):
+class State(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]  # N, the examinations of each item
     mean: Annotated[Floats, "L", np.inf]  # ŵ; infinite before the first examination
@@ -32,7 +32,7 @@ class UCBVState(NamedTuple):
 
 
 @kernel
-def rank_ucbv(state, rng, ranking):
+def rank(state, rng, ranking):
     log_t = math.log(state.t[0] + 1)
     radius, correction = math.sqrt(state.variance * log_t), state.bias * log_t
     for item in range(len(state.indices)):
@@ -43,7 +43,7 @@ def rank_ucbv(state, rng, ranking):
 
 
 @kernel
-def update_ucbv(state, ranking, clicks):
+def update(state, ranking, clicks):
     state.t[0] += 1
     for k in range(examined_positions(clicks, state.feedback)):
         item = ranking[k]
@@ -122,7 +122,7 @@ class CascadeUCBV(CascadeAgent):
 
     paper = "Vial et al. 2022, CascadeUCB-V"
     bibtex_keys = ["cascadingminimax"]
-    state_type, rank_kernel, update_kernel = UCBVState, rank_ucbv, update_ucbv
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from ..agent import Seed
 from ..common.cascade_agent import LAST_CLICK
 from ..common.kl_ucb_kernels import C, KLUCBState, kl_index, level_klucb, rank_klucb, update_klucb
 from ..compiled_agent import rates
-from .many_items import ManyItemsAgent, rank_by_classes
+from .many_items import ManyItemsAgent, make_class_rank_kernel
 
 
 def check_position_order(position_order: Any, n_positions: int) -> NDArray[np.int64]:
@@ -107,7 +107,7 @@ class DCMKLUCB(ManyItemsAgent):
     made_for_models = ("DCM",)
     requires = {"position_order": "termination_order"}
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
-    rank_many_kernel = rank_by_classes(level_klucb, kl_index)
+    rank_many_kernel = make_class_rank_kernel(level_klucb, kl_index)
 
     def __init__(
         self,

@@ -113,7 +113,7 @@ def order_of_counts(state, item, other):
 
 
 @kernel
-def move_up(state, item, click):
+def count_examination(state, item, click):
     """Count an examination of an item, and move the item to the class of its new counts."""
     start, b = state.start, class_at(state, state.place[item])
     old = b
@@ -144,10 +144,10 @@ def move_up(state, item, click):
 def update_classes(state, ranking, clicks):
     state.t[0] += 1
     for k in range(examined_positions(clicks, state.feedback)):
-        move_up(state, ranking[k], clicks[k])
+        count_examination(state, ranking[k], clicks[k])
 
 
-def rank_by_classes(
+def make_class_rank_kernel(
     level: Callable[..., float], index: Callable[..., float]
 ) -> Callable[..., None]:
     """Return the `rank_kernel` of an agent with classes, where an item with c clicks in N
@@ -175,7 +175,7 @@ class ManyItemsAgent(CompiledAgent):
     """
 
     rank_many_kernel: ClassVar[Callable[..., None]]
-    """The kernel that replaces ``rank_kernel``, made by `rank_by_classes`."""
+    """The kernel that replaces ``rank_kernel``, made by `make_class_rank_kernel`."""
 
     def _has_classes(self) -> bool:
         published = next(kind for kind in type(self).__mro__ if "rank_many_kernel" in vars(kind))

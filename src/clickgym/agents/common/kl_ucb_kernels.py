@@ -49,31 +49,31 @@ def level_klucb(state):
 
 
 @kernel
-def kl_index(clicks, n, bound):
+def kl_index(clicks, n, level):
     """Return the index of an item with c clicks in N > 0 examinations by its definition: the
     largest q with N KL(c / N, q) ≤ b.
     """
-    return kl_upper(clicks / n, bound / n)
+    return kl_upper(clicks / n, level / n)
 
 
 @kernel
-def solve_index(state, item, bound):
+def solve_index(state, item, level):
     """Return an item's index by its definition, or infinity if N = 0."""
     n = state.examined[item]
-    return kl_index(state.clicks[item], n, bound) if n > 0 else np.inf
+    return kl_index(state.clicks[item], n, level) if n > 0 else np.inf
 
 
 @kernel
-def refine_index(state, item, bound):
+def refine_index(state, item, level):
     """Return an item's index by Newton's method from the last index."""
     clicks, n = state.clicks[item], state.examined[item]
     if n == 0:
         return np.inf
-    return kl_upper_near(clicks, n, state.peak[item], bound, state.indices[item])
+    return kl_upper_near(clicks, n, state.peak[item], level, state.indices[item])
 
 
 @kernel
-def solve_close(state, bound, count):
+def solve_close(state, level, count):
     """Compute indices again by `solve_index` where neighbours in the sorted order are closer than
     `CLOSE`, in all runs of close indices that begin among the first ``count`` items. Items with
     equal counts share one result.
@@ -88,7 +88,7 @@ def solve_close(state, bound, count):
             is_solved = False
             continue
         if not is_solved:
-            state.indices[above] = solve_index(state, above, bound)
+            state.indices[above] = solve_index(state, above, level)
             is_solved = True
         if (
             state.clicks[item] == state.clicks[above]
@@ -96,11 +96,11 @@ def solve_close(state, bound, count):
         ):
             state.indices[item] = state.indices[above]
         else:
-            state.indices[item] = solve_index(state, item, bound)
+            state.indices[item] = solve_index(state, item, level)
 
 
 @kernel
-def sort_by_kl_index(state, bound, count):
+def sort_by_kl_index(state, level, count):
     """Compute the indices of all items for the confidence level b, and sort the items.
 
     The first ``count`` items of ``state.order``, and all items with the same index as one of them,
@@ -109,13 +109,13 @@ def sort_by_kl_index(state, bound, count):
     Args:
         state: a `KLUCBState` or a named tuple with its fields ``clicks``, ``examined``, ``peak``,
             ``indices`` and ``order``. The kernel changes the last two.
-        bound: the confidence level b.
+        level: the confidence level b.
         count: the number of items to choose.
     """
     for item in range(len(state.indices)):
-        state.indices[item] = refine_index(state, item, bound)
+        state.indices[item] = refine_index(state, item, level)
     sort_by_index(state.indices, state.order)
-    solve_close(state, bound, count)
+    solve_close(state, level, count)
     sort_by_index(state.indices, state.order)
 
 

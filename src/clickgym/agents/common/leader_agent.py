@@ -17,10 +17,10 @@ FIRST_ROWS = 64
 
 
 @kernel
-def is_leader(state, number, leader):
-    """Return whether the leader in row ``number`` of the table equals ``leader``."""
+def is_leader(state, row, leader):
+    """Return whether the leader in a row of the table equals ``leader``."""
     for i in range(len(leader)):  # noqa: SIM110 (numba cannot compile generators)
-        if state.leaders[number, i] != leader[i]:
+        if state.leaders[row, i] != leader[i]:
             return False
     return True
 
@@ -30,15 +30,15 @@ def find_leader(state, leader):
     """Return the row of a leader, given as ``(n,)`` integers, in the table; a new leader gets the
     next free row. The search starts with the newest leader.
     """
-    number = state.n_leaders[0] - 1
-    while number >= 0 and not is_leader(state, number, leader):
-        number -= 1
-    if number < 0:
-        number = state.n_leaders[0]
+    row = state.n_leaders[0] - 1
+    while row >= 0 and not is_leader(state, row, leader):
+        row -= 1
+    if row < 0:
+        row = state.n_leaders[0]
         for i in range(len(leader)):
-            state.leaders[number, i] = leader[i]
+            state.leaders[row, i] = leader[i]
         state.n_leaders[0] += 1
-    return number
+    return row
 
 
 @kernel

@@ -17,7 +17,7 @@ from ..agent import Seed
 from ..common.ranking import rank_by_draw, show
 from ..compiled_agent import ContextualAgent
 
-LARGEST_EXPONENT = 700.0
+MAX_EXPONENT = 700.0
 """The largest exponent x for which the agent computes e^x. For larger x, e^x could exceed the range
 of floats.
 """
@@ -75,7 +75,7 @@ def preference(state, ranking, place, other):
         if k < lower:
             rest = log_add(rest, state.scores[ranking[k]])
         log_ratio += state.log_rest[k] - rest
-    return 1.0 / (1.0 + math.exp(min(-log_ratio, LARGEST_EXPONENT)))
+    return 1.0 / (1.0 + math.exp(min(-log_ratio, MAX_EXPONENT)))
 
 
 @kernel

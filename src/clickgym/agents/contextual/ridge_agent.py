@@ -44,7 +44,7 @@ ALL_POSITIONS = 2  # a third feedback rule besides FIRST_CLICK and LAST_CLICK
 # example at the start, when θ = 0
 TIE_TOLERANCE = 1e-10
 # with a smaller λ, rounding could make A singular
-LEAST_RIDGE = 1e-6
+MIN_RIDGE = 1e-6
 # the number of sessions after which A is factorised again, to remove the rounding errors of the
 # rank-one updates
 SESSIONS_PER_REFRESH = 100
@@ -81,12 +81,12 @@ def show_largest(index, order, rng, ranking):
     for a in range(n_items):
         order[a] = a
     for k in range(len(ranking)):
-        best, near = index[order[k]], 0
+        best, n_tied = index[order[k]], 0
         for a in range(k + 1, n_items):
             best = max(best, index[order[a]])
         for a in range(k, n_items):
-            near += index[order[a]] >= best - TIE_TOLERANCE
-        chosen = int(rng.random() * near) if near > 1 else 0
+            n_tied += index[order[a]] >= best - TIE_TOLERANCE
+        chosen = int(rng.random() * n_tied) if n_tied > 1 else 0
         for a in range(k, n_items):
             if index[order[a]] >= best - TIE_TOLERANCE:
                 if chosen == 0:
@@ -190,7 +190,7 @@ class RidgeAgent(ContextualAgent):
         alpha: float | None,
         **hyperparameters: Any,
     ) -> None:
-        ridge = None if ridge is None else check_number("ridge", ridge, LEAST_RIDGE)
+        ridge = None if ridge is None else check_number("ridge", ridge, MIN_RIDGE)
         alpha = None if alpha is None else check_number("alpha", alpha, 0)
         super().__init__(
             n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha, **hyperparameters

@@ -11,7 +11,7 @@ import math
 from ...core.kernels import kernel
 from ...core.sums import weighted_sum
 
-LARGEST_GROWTH = 100.0  # the rank-one update of A⁻¹ loses digits if w² xᵀA⁻¹x is larger
+MAX_GROWTH = 100.0  # the rank-one update of A⁻¹ loses digits if w² xᵀA⁻¹x is larger
 
 
 @kernel
@@ -57,7 +57,7 @@ def add_sample(state, x, weight, click):
     d, gain = len(x), state.vector
     multiply(state.inverse, x, gain)
     growth = weight * weight * weighted_sum(x, gain)
-    safe = -0.5 < growth < LARGEST_GROWTH  # rounding may make `growth` negative
+    safe = -0.5 < growth < MAX_GROWTH  # rounding may make `growth` negative
     scale = weight / math.sqrt(1.0 + growth) if safe else 0.0
     for i in range(d):
         gain[i] *= scale

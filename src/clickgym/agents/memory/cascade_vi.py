@@ -16,7 +16,7 @@ from ...core.state import Floats, Ints
 from ...envs.simulation.scan import scan
 from ..agent import Seed
 from ..common.kl_bounds import exploration, kl_upper
-from ..compiled_agent import StateAgent
+from ..compiled_agent import IS_FIRST, STATE, StateAgent
 
 C = 3.0
 """The constant c of the confidence level log t + c log log t, as in CascadeKL-UCB."""
@@ -62,9 +62,9 @@ def optimistic_value(moves, values, best, level, bonus):
     of the probability moves to the best state.
     """
     n, total = 0, 0.0
-    for state in range(len(values)):
-        n += moves[state]
-        total += moves[state] * values[state]
+    for s in range(len(values)):
+        n += moves[s]
+        total += moves[s] * values[s]
     if n == 0:
         return best
     share = min(1.0, bonus * math.sqrt(level / n))
@@ -139,14 +139,14 @@ def make_plan(state, rng):
 
 @kernel
 def rank(state, rng, ranking, user):
-    if state.last[0] >= 0 and user[1] == 0:
-        state.moves[state.last[0], state.last[1], user[0]] += 1
+    if state.last[0] >= 0 and user[IS_FIRST] == 0:
+        state.moves[state.last[0], state.last[1], user[STATE]] += 1
     state.last[0] = -1
     if state.t[0] >= state.next_plan[0]:
         make_plan(state, rng)
         state.next_plan[0] = int(state.t[0] * REPLAN_FACTOR) + 1
     for k in range(len(ranking)):
-        ranking[k] = state.lists[user[0], k]
+        ranking[k] = state.lists[user[STATE], k]
 
 
 @kernel
@@ -166,7 +166,7 @@ def learn_clicks(state, ranking, clicks, s):
 
 @kernel
 def update(state, ranking, clicks, user):
-    learn_clicks(state, ranking, clicks, user[0])
+    learn_clicks(state, ranking, clicks, user[STATE])
     state.t[0] += 1
 
 

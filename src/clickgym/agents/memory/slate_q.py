@@ -13,7 +13,7 @@ from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ..agent import Seed
 from ..common.ranking import show, shuffle_front
-from ..compiled_agent import StateAgent
+from ..compiled_agent import IS_FIRST, STATE, StateAgent
 from .cascade_vi import best_list, learn_clicks
 
 
@@ -53,13 +53,13 @@ def learn_value(state, value):
 
 @kernel
 def rank(state, rng, ranking, user):
-    s, n_items = user[0], len(state.labels)
+    s, n_items = user[STATE], len(state.labels)
     for item in range(n_items):
         clicks, examined = state.clicks[s, item], state.examined[s, item]
         state.attraction[item] = (clicks + 1.0) / (examined + 1.0)
     shuffle_front(rng, state.labels, 0, n_items, n_items)
     value = best_list(state, state.attraction, state.values[s], ranking)
-    if user[1] == 0 and state.last[0] >= 0:
+    if user[IS_FIRST] == 0 and state.last[0] >= 0:
         learn_value(state, value)
     state.last[0] = -1
     if rng.random() < state.exploration / (state.exploration + state.t[0]):
@@ -68,7 +68,7 @@ def rank(state, rng, ranking, user):
 
 @kernel
 def update(state, ranking, clicks, user):
-    learn_clicks(state, ranking, clicks, user[0])
+    learn_clicks(state, ranking, clicks, user[STATE])
     state.t[0] += 1
 
 

@@ -15,7 +15,7 @@ from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_bounds
 
 
-class DiscountedState(NamedTuple):
+class State(NamedTuple):
     # Counts are stored divided by `scale`, the product of the discounts γ since `scale` was last
     # reset to 1. A session therefore changes only the counts of the examined items.
     clicks: Annotated[Floats, "L"]  # X / scale
@@ -39,7 +39,7 @@ def discounted_gamma(n):
 
 
 @kernel
-def rank_discounted(state, rng, ranking):
+def rank(state, rng, ranking):
     # The bound is U = X/N + 2 sqrt(ε log n_t / N), with n_t = (1 - γ^t) / (1 - γ).
     t, gamma = state.t[0] + 1, state.gamma[0]
     n_t = -math.expm1(t * math.log(gamma)) / (1.0 - gamma) if gamma < 1.0 else float(t)
@@ -48,7 +48,7 @@ def rank_discounted(state, rng, ranking):
 
 
 @kernel
-def fade(state):
+def discount_counts(state):
     """Discount all counts by one session."""
     state.scale[0] *= state.gamma[0]
     if state.scale[0] < 1e-100:
@@ -64,8 +64,8 @@ def fade(state):
 
 
 @kernel
-def update_discounted(state, ranking, clicks):
-    fade(state)
+def update(state, ranking, clicks):
+    discount_counts(state)
     for k in range(examined_positions(clicks, state.feedback)):
         item = ranking[k]
         state.clicks[item] += clicks[k] / state.scale[0]
@@ -150,7 +150,7 @@ class CascadeDUCB(CascadeAgent):
     bibtex_keys = ["cascadingnonstationary"]
     click_models = "CM that changes over time"
     made_for_models = ("CM",)
-    state_type, rank_kernel, update_kernel = DiscountedState, rank_discounted, update_discounted
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
         self,

@@ -15,13 +15,13 @@ from ..agent import Seed
 from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_bounds
 
-LONGEST_WINDOW_HORIZON = 2**26
+MAX_WINDOW_HORIZON = 2**26
 """The session at which the window stops growing if the horizon is unknown. The window needs a
 largest size, because its memory is allocated at the start.
 """
 
 
-class WindowState(NamedTuple):
+class State(NamedTuple):
     clicks: Annotated[Ints, "L"]  # X, the clicks on each item in the window
     examined: Annotated[Ints, "L"]  # N, the examinations of each item in the window
     mean: Annotated[Floats, "L", np.inf]  # X / N; infinite if N = 0
@@ -55,7 +55,7 @@ def add_counts(state, item, clicks, examined):
 
 
 @kernel
-def rank_window(state, rng, ranking):
+def rank(state, rng, ranking):
     # The bound is U = X/N + sqrt(ε log(min(t, τ)) / N).
     radius = math.sqrt(state.epsilon * math.log(min(state.t[0] + 1, state.tau[0])))
     rank_by_bounds(state, radius, rng, ranking)
@@ -79,7 +79,7 @@ def move_window(state):
 
 
 @kernel
-def update_window(state, ranking, clicks):
+def update(state, ranking, clicks):
     state.t[0] += 1
     move_window(state)
     row = state.t[0] % state.window.shape[0]
@@ -87,7 +87,7 @@ def update_window(state, ranking, clicks):
         state.window[row, k] = 2 * ranking[k] + clicks[k]
         add_counts(state, ranking[k], clicks[k], 1)
     following = state.t[0] + 1
-    if following == state.next_doubling[0] and following < LONGEST_WINDOW_HORIZON:
+    if following == state.next_doubling[0] and following < MAX_WINDOW_HORIZON:
         state.tau[0] = window_length(following)
         state.next_doubling[0] = 2 * following
 
@@ -162,7 +162,7 @@ class CascadeSWUCB(CascadeAgent):
     bibtex_keys = ["cascadingnonstationary"]
     click_models = "CM that changes over time"
     made_for_models = ("CM",)
-    state_type, rank_kernel, update_kernel = WindowState, rank_window, update_window
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class CascadeSWUCB(CascadeAgent):
 
     def sizes(self) -> dict[str, int]:
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
-        longest = LONGEST_WINDOW_HORIZON if horizon is None else horizon
+        longest = MAX_WINDOW_HORIZON if horizon is None else horizon
         return super().sizes() | {"W": window_length(longest) if tau is None else tau}
 
     def first_values(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from ..common.kl_bounds import log_likelihood
 from ..common.kl_ucb_kernels import C, forget_klucb, rank_klucb, update_klucb
 
 MIN_DELTA = 1e-300  # for a smaller δ, 3 / δ may overflow
-LONGEST_PERIOD = 2**62  # the largest number of sessions in a period
+MAX_PERIOD = 2**62  # the largest number of sessions in a period
 
 
 class State(NamedTuple):
@@ -101,7 +101,7 @@ def likelihood_ratio(state, item, n, total):
 
 
 @kernel
-def has_changed(state, item, n, total):
+def detect_change(state, item, n, total):
     """Add an item's latest observation to its change detector, and return whether the detector
     reports a change.
     """
@@ -121,14 +121,14 @@ def has_changed(state, item, n, total):
 
 
 @kernel
-def must_restart(state, ranking, clicks):
+def detect_any_change(state, ranking, clicks):
     """Add the observations of a session to the change detectors, and return whether the detector of
     any item reports a change. The indices must already be updated.
     """
     changed = False
     for k in range(examined_positions(clicks, state.feedback)):
         item = ranking[k]
-        changed |= has_changed(state, item, state.examined[item], state.clicks[item])
+        changed |= detect_change(state, item, state.examined[item], state.clicks[item])
     return changed
 
 
@@ -176,7 +176,7 @@ def rank(state, rng, ranking):
 def update(state, ranking, clicks):
     state.sessions[0] += 1
     update_klucb(state, ranking, clicks)
-    if must_restart(state, ranking, clicks):
+    if detect_any_change(state, ranking, clicks):
         restart(state)
 
 
@@ -320,6 +320,6 @@ class GLRCascadeKLUCB(CascadeAgent):
         return super().first_values() | {
             "c": C,
             "drawn_order": self.rng.permutation(n),
-            "period": math.floor(min(n / p, LONGEST_PERIOD)) if p > 0.0 else 0,
+            "period": math.floor(min(n / p, MAX_PERIOD)) if p > 0.0 else 0,
             "log_three_by_delta": math.log(3.0) - math.log(delta),
         }

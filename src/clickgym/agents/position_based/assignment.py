@@ -12,7 +12,7 @@ ROUNDING = 1e-12  # sums of weights that differ by less than this count as equal
 
 
 @kernel
-def is_better(loss, distance, current, place):
+def is_better_path(loss, distance, current, place):
     """Return whether a new path to a place is better than the known one. ``loss`` and ``current``
     are the cost and the previous place of the new path, ``distance`` and ``place`` those of the
     known path. The cheaper path is better; if the costs differ only by rounding, the path whose
@@ -68,7 +68,7 @@ def assign(weight, items, chosen, potential, path):
                 if reached[place]:
                     continue
                 loss = -weight[items[place], position] - worth[position] - price[place]
-                if is_better(loss, distance[place], current, place):
+                if is_better_path(loss, distance[place], current, place):
                     distance[place] = min(loss, distance[place])
                     before[place] = current
                 if distance[place] < shortest - ROUNDING:

@@ -7,8 +7,8 @@ concave, so rejection sampling is efficient: a hat function of three pieces lies
 density, and a draw from the hat is accepted with the probability density / hat (Devroye,
 *Non-uniform random variate generation*, 1986, section VII.2).
 
-`PBMTSState` keeps the hat of each item until the item is shown again. If each session built every
-hat, it would take 1.4 times as long with 10 items, and three times with 100 items.
+The state of `PBMTS` keeps the hat of each item until the item is shown again. If each session built
+every hat, it would take 1.4 times as long with 10 items, and three times with 100 items.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ..common.ranking import rank_by_draw, show_at
 from .examination_agent import ExaminationAgent
 
 
-class BCMPTSState(NamedTuple):
+class State(NamedTuple):
     clicks: Annotated[Ints, "L"]  # S, the clicks on each item
     weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
     draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
@@ -23,7 +23,7 @@ class BCMPTSState(NamedTuple):
 
 
 @kernel
-def rank_bc(state, rng, ranking):
+def rank(state, rng, ranking):
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + max(0.0, state.weight[item] - clicks))
@@ -32,7 +32,7 @@ def rank_bc(state, rng, ranking):
 
 
 @kernel
-def update_bc(state, ranking, clicks):
+def update(state, ranking, clicks):
     for k in range(len(ranking)):
         state.clicks[ranking[k]] += clicks[k]
         state.weight[ranking[k]] += state.examination[k]
@@ -90,7 +90,7 @@ class BCMPTS(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 5"
     bibtex_keys = ["mpts", "pbmbandits"]
-    state_type, rank_kernel, update_kernel = BCMPTSState, rank_bc, update_bc
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
         self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None

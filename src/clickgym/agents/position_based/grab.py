@@ -17,7 +17,7 @@ from ..agent import Seed
 from ..common.leader_agent import LeaderAgent, find_leader, level_of
 from ..common.ranking import rank_by_index, shuffle_front
 from .assignment import assign
-from .grab_shortcuts import index, is_only_leader, note_change
+from .grab_shortcuts import confirm_only_leader, kl_ucb_index, note_change
 
 TIE_TOLERANCE = 1e-10  # sums of indices that differ by less than this count as equal
 
@@ -73,7 +73,7 @@ def add_swap(state, n, k, other, level):
     return the new number of neighbours.
     """
     item, moved = state.leader[k], state.leader[other]
-    after = index(state, moved, k, level) + index(state, item, other, level)
+    after = kl_ucb_index(state, moved, k, level) + kl_ucb_index(state, item, other, level)
     state.gain[n] = after - state.value[k] - state.value[other]
     state.change[n, 0], state.change[n, 1] = k, moved
     return n + 1
@@ -86,7 +86,7 @@ def add_replacements(state, n, k, level):
     """
     for item in range(len(state.place_of)):
         if state.place_of[item] < 0:
-            state.gain[n] = index(state, item, k, level) - state.value[k]
+            state.gain[n] = kl_ucb_index(state, item, k, level) - state.value[k]
             state.change[n, 0], state.change[n, 1] = k, item
             n += 1
     return n
@@ -102,7 +102,7 @@ def add_neighbours(state, rng, level):
         state.value[k] = state.mean[state.leader[k], k]
     rank_by_index(state.value, state.positions, rng, n_positions)
     for k in range(n_positions):
-        state.value[k] = index(state, state.leader[k], k, level)
+        state.value[k] = kl_ucb_index(state, state.leader[k], k, level)
     for j in range(n_positions - 1):
         n = add_swap(state, n, state.positions[j], state.positions[j + 1], level)
     return add_replacements(state, n, state.positions[n_positions - 1], level)
@@ -127,7 +127,7 @@ def choose_change(state, rng, n):
 
 @kernel
 def rank(state, rng, ranking):
-    if not is_only_leader(state):
+    if not confirm_only_leader(state):
         choose_leader(state, rng)
     for k in range(len(ranking)):
         ranking[k] = state.leader[k]

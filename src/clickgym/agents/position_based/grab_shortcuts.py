@@ -1,11 +1,11 @@
 """What GRAB remembers from earlier sessions to save time: that no other list is as good as its
 leader, and the indices.
 
-Only `GRAB` uses this module: its kernel `rank` asks `is_only_leader` and `index`, and its kernel
-`update` calls `note_change`. Both answers could be computed from the counts in every session, by
-`margin` and `kl_upper`. With ten items, a session would take five times as long without the stored
-indices, and 1.2 to 1.4 times as long without the stored margin (``speed/measure.py``).
-`is_only_leader` tells exactly what `margin` tells, and `index` returns
+Only `GRAB` uses this module: its kernel `rank` asks `confirm_only_leader` and `kl_ucb_index`, and
+its kernel `update` calls `note_change`. Both answers could be computed from the counts in every
+session, by `margin` and `kl_upper`. With ten items, a session would take five times as long without
+the stored indices, and 1.2 to 1.4 times as long without the stored margin (``speed/measure.py``).
+`confirm_only_leader` tells exactly what `margin` tells, and `kl_ucb_index` returns
 ``kl_upper(mean, level / n)`` with an error of about 1e-11.
 
 Fields of the state:
@@ -64,7 +64,7 @@ def measure_margin(state):
 
 
 @kernel
-def is_only_leader(state):
+def confirm_only_leader(state):
     """Return whether there is a leader, and no other list has an equal or larger sum of means."""
     if state.leader[0] < 0:
         return False
@@ -78,7 +78,7 @@ def is_only_leader(state):
 
 
 @kernel
-def index(state, item, k, level):
+def kl_ucb_index(state, item, k, level):
     """Return the KL-UCB index u of an item at position k."""
     n = state.shown[item, k]
     if level == np.inf:

@@ -17,7 +17,7 @@ from ..common.ranking import rank_by_index, show_at
 from .examination_agent import ExaminationAgent
 
 
-class PBMPIEState(NamedTuple):
+class State(NamedTuple):
     clicks: Annotated[Ints, "L K"]  # S_{i,l}, the clicks on each item at each position
     displays: Annotated[Ints, "L K"]  # N_{i,l}, the displays of each item at each position
     weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
@@ -60,7 +60,7 @@ def is_promising(state, item, x):
 
 
 @kernel
-def rank_pie(state, rng, ranking):
+def rank(state, rng, ranking):
     n_items, n_positions = len(state.order), len(ranking)
     if state.t[0] < n_items:  # show every item once at every position
         for k in range(n_positions):
@@ -75,7 +75,7 @@ def rank_pie(state, rng, ranking):
         state.log_miss[k] = (
             math.log1p(-state.examination[k] * x) if state.examination[k] * x < 1.0 else -np.inf
         )
-    chosen, promising = -1, 0
+    chosen, n_promising = -1, 0
     for i in range(n_positions, n_items):
         item = state.order[i]
         if state.stale[item]:
@@ -84,16 +84,16 @@ def rank_pie(state, rng, ranking):
             for k in range(n_positions):
                 state.peak[item] += log_likelihood(state.clicks[item, k], state.displays[item, k])
         if is_promising(state, item, x):
-            promising += 1
+            n_promising += 1
             # so each promising item has equal probability
-            if int(rng.random() * promising) == 0:
+            if int(rng.random() * n_promising) == 0:
                 chosen = item
-    if promising > 0 and rng.random() < 0.5:
+    if n_promising > 0 and rng.random() < 0.5:
         ranking[state.positions[n_positions - 1]] = chosen
 
 
 @kernel
-def update_pie(state, ranking, clicks):
+def update(state, ranking, clicks):
     state.t[0] += 1
     for k in range(len(ranking)):
         item, total = ranking[k], 0
@@ -176,7 +176,7 @@ class PBMPIE(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, Algorithm 1"
     bibtex_keys = ["pbmbandits"]
-    state_type, rank_kernel, update_kernel = PBMPIEState, rank_pie, update_pie
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from .attraction_posterior import build_hat, draw_posterior
 from .examination_agent import ExaminationAgent
 
 
-class PBMTSState(NamedTuple):
+class State(NamedTuple):
     clicks: Annotated[Ints, "L"]  # S, the clicks on each item
     misses: Annotated[Ints, "L K"]  # N_l - S_l, the displays without a click
     draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
@@ -42,7 +42,7 @@ class PBMTSState(NamedTuple):
 
 
 @kernel
-def rank_ts(state, rng, ranking):
+def rank(state, rng, ranking):
     for item in range(len(state.draws)):
         state.draws[item] = draw_posterior(state, item, rng)
     rank_by_draw(state.draws, state.order, rng, len(ranking))
@@ -50,7 +50,7 @@ def rank_ts(state, rng, ranking):
 
 
 @kernel
-def update_ts(state, ranking, clicks):
+def update(state, ranking, clicks):
     for k in range(len(ranking)):
         state.clicks[ranking[k]] += clicks[k]
         state.misses[ranking[k], k] += 1 - clicks[k]
@@ -112,7 +112,7 @@ class PBMTS(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 5"
     bibtex_keys = ["pbmbandits"]
-    state_type, rank_kernel, update_kernel = PBMTSState, rank_ts, update_ts
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
         self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None

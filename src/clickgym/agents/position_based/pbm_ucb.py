@@ -16,7 +16,7 @@ from ..common.ranking import rank_by_index, show_at
 from .examination_agent import ExaminationAgent
 
 
-class PBMUCBState(NamedTuple):
+class State(NamedTuple):
     clicks: Annotated[Ints, "L"]  # S, the clicks on each item
     displays: Annotated[Ints, "L"]  # N, the displays of each item
     weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
@@ -31,7 +31,7 @@ class PBMUCBState(NamedTuple):
 
 
 @kernel
-def rank_ucb(state, rng, ranking):
+def rank(state, rng, ranking):
     # The bound is S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)), with δ = (1 + ε) log t.
     radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
@@ -41,7 +41,7 @@ def rank_ucb(state, rng, ranking):
 
 
 @kernel
-def update_ucb(state, ranking, clicks):
+def update(state, ranking, clicks):
     state.t[0] += 1
     for k in range(len(ranking)):
         item = ranking[k]
@@ -116,7 +116,7 @@ class PBMUCB(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 4"
     bibtex_keys = ["pbmbandits"]
-    state_type, rank_kernel, update_kernel = PBMUCBState, rank_ucb, update_ucb
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
         self,

@@ -85,7 +85,7 @@ def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):
 
 
 @kernel
-def is_accepted(rng, change, x, y, sigma):
+def draw_acceptance(rng, change, x, y, sigma):
     """Decide at random whether Metropolis-Hastings accepts the step from x to y, and return the
     decision. ``change`` is the change of the log-likelihood. The acceptance probability corrects
     for the truncation to [0, 1], which differs between x and y.
@@ -112,7 +112,7 @@ def step_chain(state, rng, sigma):
             state.log_miss[item],
             state.proposed[:n_positions],
         )
-        if is_accepted(rng, change, x, y, sigma):
+        if draw_acceptance(rng, change, x, y, sigma):
             state.theta[item] = y
             for k in range(n_positions):
                 state.log_miss[item, k] = state.proposed[k]
@@ -130,7 +130,7 @@ def step_chain(state, rng, sigma):
             state.log_miss[:, k],
             state.proposed[:n_items],
         )
-        if is_accepted(rng, change, x, y, sigma):
+        if draw_acceptance(rng, change, x, y, sigma):
             state.kappa[k] = y
             for item in range(n_items):
                 state.log_miss[item, k] = state.proposed[item]

@@ -13,10 +13,10 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, flatdim, flatten
 from numpy.typing import NDArray
 
-from ...core.checks import check_count, check_flag, check_path, check_positions, generator
+from ...core.checks import check_count, check_flag, check_path, check_positions, make_rng
 from ...core.errors import FAILURES
 from ...core.messages import as_call, short_repr
-from ...core.modules import object_of
+from ...core.modules import import_user_object
 from ...envs.env_properties import EnvTraits
 from ...envs.spaces import check_items, list_sizes, without_repeats
 from ...envs.wrappers.actions import ListActionSpace
@@ -122,14 +122,14 @@ class FrozenPolicy(Agent):
                 "(not a network), as in FrozenPolicy(10, 5, model=function)"
             )
         if (n_items or sizes[0], n_positions or sizes[1]) != sizes:
-            raise _other_sizes(sizes, (n_items, n_positions))
+            raise _sizes_error(sizes, (n_items, n_positions))
         self.n_items = check_count("n_items", sizes[0])
         self.n_positions = check_positions(sizes[1], self.n_items)
         self._takes_masks = (
             "action_masks" in inspect.signature(getattr(model, "predict", model)).parameters
         )
         self._normaliser = getattr(model, "get_vec_normalize_env", lambda: None)()
-        self._rng = generator(seed)
+        self._rng = make_rng(seed)
         self._state: Any = None  # the hidden state of a recurrent policy
         self._is_first = True  # whether the next session is the first of an episode
 
@@ -141,7 +141,7 @@ class FrozenPolicy(Agent):
         super().engine_in(env, engine)
         sizes = env.sizes["n_items"], env.sizes["n_positions"]
         if sizes != (self.n_items, self.n_positions):
-            raise _other_sizes((self.n_items, self.n_positions), sizes)
+            raise _sizes_error((self.n_items, self.n_positions), sizes)
         self._env_space, seen = env.observation_space, self._model_space
         is_flattened = isinstance(seen, Box) and isinstance(self._env_space, Dict)
         is_flattened = is_flattened and self._partial_list_space is None
@@ -219,7 +219,7 @@ def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
         )
     if isinstance(algorithm, str):
         name = algorithm if ":" in algorithm else f"stable_baselines3:{algorithm}"
-        algorithm = object_of("algorithm", name)
+        algorithm = import_user_object("algorithm", name)
     path = check_path("model", file)
     if not (path.exists() or path.with_name(f"{path.name}.zip").exists()):
         raise ValueError(f"the model file {path} does not exist")
@@ -236,7 +236,7 @@ def _load(file: str | os.PathLike[str], algorithm: Any) -> Any:
         ) from error
 
 
-def _other_sizes(sizes: Any, others: Any) -> ValueError:
+def _sizes_error(sizes: Any, others: Any) -> ValueError:
     """Return the error to raise if a model is used with other sizes ``(L, K)`` than its own."""
     return ValueError(
         f"model returns lists of {sizes[1]} out of {sizes[0]} items, but lists of {others[1]} out "

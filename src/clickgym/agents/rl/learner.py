@@ -16,10 +16,10 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...core.checks import check_count, check_number, check_positions, generator
+from ...core.checks import check_count, check_number, check_positions, make_rng
 from ...core.messages import as_call, short_repr, unknown_message
 from ...envs.env_properties import EnvTraits
-from ...measure.session_reader import why_not_parallel
+from ...measure.session_reader import parallel_obstacle
 from ..agent import BaseAgent, Seed, UnsuitedError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ NUMBERS: Mapping[str, Callable[[str, Any], object]] = {
 notice a wrong value only when they make the model, or at the first update.
 """
 
-LEAST_USERS = 10
+MIN_USERS = 10
 """The least number of users with memory on each stream, on average: every stream begins with a new
 user, so with fewer of them, users are in their first states too often.
 """
@@ -185,7 +185,7 @@ class Learner(BaseAgent):
             name: value for name, value in self.with_features.items() if name not in hyperparameters
         }
         self.n_envs = check_count("n_envs", self.hyperparameters["n_envs"])
-        self.rng = generator(seed)
+        self.rng = make_rng(seed)
         self._order = self.rng.permutation(self.n_items)
         self.model: Any = None
 
@@ -199,7 +199,7 @@ class Learner(BaseAgent):
                 "clickgym.agents.FrozenPolicy"
             )
         elif env.changing_users and self.n_envs > 1:
-            reason = f"trains on {why_not_parallel(env.changing_users)}; pass n_envs=1"
+            reason = f"trains on {parallel_obstacle(env.changing_users)}; pass n_envs=1"
         elif env.n_queries > 1:
             cure = (
                 "train a model on an environment from gym.make_vec instead, and pass the model to "
@@ -355,11 +355,11 @@ class Learner(BaseAgent):
         if discount is None or discount == 1:  # 1 if every user has the same number of sessions
             return
         n_users = sessions / self.n_envs * (1 - discount)
-        if n_users < LEAST_USERS:
+        if n_users < MIN_USERS:
             warnings.warn(
                 f"{type(self).__name__} has only about {n_users:.1f} users on each of "
-                f"{self.n_envs} streams in {sessions:,} sessions; for at least {LEAST_USERS}, "
-                f"use a horizon of {round(sessions / n_users * LEAST_USERS):,}, or lower n_envs",
+                f"{self.n_envs} streams in {sessions:,} sessions; for at least {MIN_USERS}, "
+                f"use a horizon of {round(sessions / n_users * MIN_USERS):,}, or lower n_envs",
                 stacklevel=2,
             )
 

@@ -19,7 +19,7 @@ from ...core.checks import (
     check_count,
     check_number,
     check_positions,
-    generator,
+    make_rng,
 )
 from ...core.messages import as_call
 from ...envs.spaces import check_ranking
@@ -31,7 +31,7 @@ SURELY_EXAMINED = 2.0
 """The initial logit of each position's factor. With this value, each factor starts near 0.88, from
 where it can rise or fall.
 """
-LARGEST_PROBABILITY = 1 - 1e-6
+MAX_PROBABILITY = 1 - 1e-6
 """The largest probability of a click. It is so far below 1 that the logarithm of the probability of
 no click stays finite in float32.
 """
@@ -172,7 +172,7 @@ class NeuralGreedy(Agent):
             "train_freq": check_count("train_freq", train_freq),
             "buffer_size": check_count("buffer_size", buffer_size),
         }
-        self.rng = generator(seed)
+        self.rng = make_rng(seed)
         self.n_sessions = 0  # the number of past sessions
         shape = self.hyperparameters["buffer_size"], self.n_positions
         self._memory = {
@@ -277,7 +277,7 @@ class NeuralGreedy(Agent):
         )
         with one_thread():
             attractions = self._scores(features).sigmoid()
-            probabilities = (attractions * self._positions.sigmoid()).clamp(max=LARGEST_PROBABILITY)
+            probabilities = (attractions * self._positions.sigmoid()).clamp(max=MAX_PROBABILITY)
             skips = torch.log1p(-probabilities)
             if self.hyperparameters["feedback"] == "clicks":
                 loss = -torch.where(clicks == 1, probabilities.log(), skips).sum() / len(batch)

@@ -153,7 +153,7 @@ class _Rows(BaseFeaturesExtractor):
         return observations[self._entry]
 
 
-class _Networks(MlpExtractor):
+class _HiddenLayers(MlpExtractor):
     """Hidden layers of the policy and the value function. If items have rows, the layers are
     applied to each row, and the value function averages over the rows.
     """
@@ -272,7 +272,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         )
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = _Networks(
+        self.mlp_extractor = _HiddenLayers(
             self.features_dim, self.net_arch, self.activation_fn, self.device
         )
 

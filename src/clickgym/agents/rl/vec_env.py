@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from ...core.checks import check_choice, check_count, check_flag, check_kind
 from ...core.messages import short_repr
 from ...core.specs import parse_spec
-from ...envs.env_properties import no_lists
+from ...envs.env_properties import action_space_error
 from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import NumberedLists, Scores
 from ...envs.wrappers.item_by_item import (
@@ -32,7 +32,7 @@ from ...envs.wrappers.item_by_item import (
     space_of_partial_lists,
 )
 from ...measure.record_regret import RecordVectorRegret
-from ...measure.session_reader import checked_stream, observation_at
+from ...measure.session_reader import check_stream, observation_at
 
 CLICK_VECTOR_ENV = f"{ClickVectorEnv.__module__}:{ClickVectorEnv.__qualname__}"
 """The name under which clickgym's ids are registered."""
@@ -134,10 +134,10 @@ def vec_env(
             "env is already a vector environment: leave out n_envs, and pass the other "
             "arguments to gym.make_vec when you create the environment"
         )
-    stream = checked_stream("vec_env steps", streams)
+    stream = check_stream("vec_env steps", streams)
     space = stream.unwrapped.action_space
     if isinstance(space, MultiDiscrete) and np.ptp(space.nvec):  # a wrapper may have other actions
-        raise no_lists(stream, space)
+        raise action_space_error(stream, space)
     if not isinstance(env, VectorEnv):
         streams = RecordVectorRegret(streams)
     elif not isinstance(streams, VectorWrapper):

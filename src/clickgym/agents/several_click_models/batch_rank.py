@@ -71,11 +71,11 @@ def display_batch(state, rng, b, ranking):
         for k in range(first, first + length):
             state.filler[k] = ranking[k] >= first + pending
             ranking[k] = state.items[ranking[k]]
-    take_turns(state, b)
+    count_displays(state, b)
 
 
 @kernel
-def take_turns(state, b):
+def count_displays(state, b):
     """Count one display of the pending items that were shown; pending items are those with the
     fewest displays. In ``items``, the shown ones move from the front to behind the items that are
     still pending. If no pending item is left, all items of the batch become pending.

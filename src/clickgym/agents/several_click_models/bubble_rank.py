@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 
 @kernel
-def is_better(state, i, j):
+def beats(state, i, j):
     """Return whether item i beats item j by enough clicks: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
     s = state.s[i, j]
     return s > 0 and s * s > 4.0 * state.n[i, j] * state.log_delta[0]
@@ -60,7 +60,7 @@ def rank(state, rng, ranking):
     first = state.t[0] % 2
     for k in range(first, n_positions - 1, 2):
         upper, lower = state.base[k], state.base[k + 1]
-        if not is_better(state, upper, lower):
+        if not beats(state, upper, lower):
             state.randomised[k] = True
             if rng.random() < 0.5:
                 ranking[k], ranking[k + 1] = lower, upper
@@ -68,20 +68,20 @@ def rank(state, rng, ranking):
     state.rivals[1] = -1
     if n_positions < n_items and ((n_positions - first) % 2 == 1 or n_positions == 1):
         last = state.base[n_positions - 1]
-        eligible = 0
+        n_eligible = 0
         for place in range(n_positions, n_items):
-            if not is_better(state, last, state.base[place]):
-                eligible += 1
-                if int(rng.random() * eligible) == 0:  # so each eligible item has equal probability
+            if not beats(state, last, state.base[place]):
+                n_eligible += 1
+                if int(rng.random() * n_eligible) == 0:  # gives all equal probability
                     state.rivals[1] = state.base[place]
-        if eligible > 0:
+        if n_eligible > 0:
             state.rivals[0] = last
             if rng.random() < 0.5:
                 ranking[n_positions - 1] = state.rivals[1]
 
 
 @kernel
-def learn(state, i, j, difference):
+def count_comparison(state, i, j, difference):
     """Count a session in which exactly one of i and j was clicked: ``difference`` is 1 for a click
     on i, and -1 for a click on j.
     """
@@ -98,15 +98,15 @@ def update(state, ranking, clicks):
     base = state.base
     for k in range(n_positions - 1):
         if state.randomised[k] and clicks[k] != clicks[k + 1]:
-            learn(state, ranking[k], ranking[k + 1], clicks[k] - clicks[k + 1])
+            count_comparison(state, ranking[k], ranking[k + 1], clicks[k] - clicks[k + 1])
     last, challenger = state.rivals[0], state.rivals[1]
     if challenger >= 0 and clicks[n_positions - 1] == 1:  # exactly one of the two was shown
         shown = ranking[n_positions - 1]
-        learn(state, shown, challenger if shown == last else last, 1)
+        count_comparison(state, shown, challenger if shown == last else last, 1)
     for k in range(n_positions - 1):
-        if is_better(state, base[k + 1], base[k]):
+        if beats(state, base[k + 1], base[k]):
             base[k], base[k + 1] = base[k + 1], base[k]
-    if challenger >= 0 and is_better(state, challenger, base[n_positions - 1]):
+    if challenger >= 0 and beats(state, challenger, base[n_positions - 1]):
         place = n_positions
         while base[place] != challenger:
             place += 1

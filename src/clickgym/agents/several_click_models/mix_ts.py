@@ -41,7 +41,7 @@ starts.
 """
 WEIGHT = 2.0
 """The weight of the priors of c and g, in expected clicks."""
-LEAST = 1e-4
+MIN_PROBABILITY = 1e-4
 """The smallest probability of a click, and the smallest probability of no click."""
 EXPLORATION = 0.3
 """This number times t^(-2/3) is the smallest share of a model before the shares are normalised, and
@@ -106,11 +106,11 @@ class State(NamedTuple):
 
 @kernel
 def clip_probability(p):
-    return min(max(p, LEAST), 1.0 - LEAST)
+    return min(max(p, MIN_PROBABILITY), 1.0 - MIN_PROBABILITY)
 
 
 @kernel
-def context(state, h, k, j, i):
+def context_index(state, h, k, j, i):
     """Return the context of position k under model h if the last click above was at position j, on
     item i. j is counted from 1, and 0 means that there was no click.
     """
@@ -132,7 +132,7 @@ def update(state, ranking, clicks):
     state.t[0] += 1
     for h in range(len(state.share)):
         learn(state, h, ranking, clicks)
-    changed = has_changed(state, ranking, clicks)
+    changed = update_windows(state, ranking, clicks)
     for k in range(len(ranking)):
         state.total[ranking[k]] += clicks[k]
     if changed:
@@ -152,7 +152,7 @@ def learn(state, h, ranking, clicks):
     j, f, power, likelihood = 0, 1.0, 0.0, 1.0
     for k in range(len(ranking)):
         i = ranking[k]
-        x = context(state, h, k, j, ranking[j - 1])
+        x = context_index(state, h, k, j, ranking[j - 1])
         attraction = (state.total[i] + PRIOR) / (exposure_of(state, h, i) + 2.0 * PRIOR)
         examined = state.examination[x] * f
         p = clip_probability(examined * attraction)
@@ -186,7 +186,7 @@ def learn_go_on(state, h, i, click, p, examined, power):
     deviation of the power of g from the item's mean power counts, because the mean cannot
     distinguish a change of g from a change of α_i.
     """
-    more = power - state.power[h, i] / max(state.power_weight[h, i], LEAST)
+    more = power - state.power[h, i] / max(state.power_weight[h, i], MIN_PROBABILITY)
     state.slope[h, 0] += (click - p) * more
     state.slope[h, 1] += p * more * more
     state.power[h, i] += examined * power
@@ -197,7 +197,7 @@ def learn_go_on(state, h, i, click, p, examined, power):
 
 
 @kernel
-def has_changed(state, ranking, clicks):
+def update_windows(state, ranking, clicks):
     """Add the session to the windows of recent clicks. Return whether, under the leading model, the
     recent clicks on any shown item contradict all clicks on this item.
     """
@@ -252,7 +252,7 @@ def fit(state, h):
     leads = h == state.leader[0]
     for i in range(n_items):
         if leads:  # e keeps its proportion to E
-            state.recent_exposure[i] /= max(state.exposure[h, i], LEAST)
+            state.recent_exposure[i] /= max(state.exposure[h, i], MIN_PROBABILITY)
         state.exposure[h, i] = 0.0
     for x in range(begin, end):
         if state.displays_of_all[x] > 0.0:
@@ -271,7 +271,7 @@ def fit(state, h):
             state.examination[x], state.information[x] = prior, WEIGHT
     if h >= DBN:
         step = math.exp(min(max(state.slope[h, 0] / state.slope[h, 1], -0.2), 0.2))
-        state.go_on[h] = min(max(state.go_on[h] * step, 0.05), 1.0 - LEAST)
+        state.go_on[h] = min(max(state.go_on[h] * step, 0.05), 1.0 - MIN_PROBABILITY)
         state.slope[h, 0] = 0.0
     if leads:
         for i in range(n_items):
@@ -310,7 +310,7 @@ def fit_examination(state, h, x, prior):
         information += w * max(1.0 - w / (state.total[i] + PRIOR), 0.0)
     state.information[x] = information
     new = old * math.exp(min(max(score / information, -0.5), 0.5))
-    state.examination[x] = min(max(new, LEAST), 1.0)
+    state.examination[x] = min(max(new, MIN_PROBABILITY), 1.0)
     add_exposure(state, h, x, state.examination[x] - old)
 
 
@@ -339,7 +339,7 @@ def weigh_models(state):
 
 
 @kernel
-def choose(state, rng, ranking):
+def rank(state, rng, ranking):
     h, u = 0, rng.random()
     while h < len(state.share) - 1 and u >= state.share[h]:
         u -= state.share[h]
@@ -360,7 +360,7 @@ def swap(row, x, y):
 
 
 @kernel
-def draw(state, h, noise, rng):
+def draw_parameters(state, h, noise, rng):
     """Draw the attractions and the c of model h from their posteriors. With ``noise`` 0, the draws
     equal the estimates, and items that were never shown get the attraction 0.
 
@@ -394,7 +394,7 @@ def arrange(state, h, n, noise, rng):
     list up to twice, exchanging two items whenever this increases the expected clicks. In the DBN
     and the DCM, where users may leave after a click, the next n items may also enter the list.
     """
-    draw(state, h, noise, rng)
+    draw_parameters(state, h, noise, rng)
     row, m = state.row, min(2 * n if h >= DBN else n, len(state.total))
     rank_by_draw(state.drawn_attraction, state.order, rng, m)
     for place in range(m):
@@ -425,14 +425,14 @@ def expected_clicks(state, h, row):
         i = row[k]
         attraction, clicked = clip_probability(state.drawn_attraction[i]), 0.0
         if h == PBM:
-            clicked = state.drawn_examination[context(state, h, k, 0, i)] * attraction
+            clicked = state.drawn_examination[context_index(state, h, k, 0, i)] * attraction
         elif h >= DBN:
             clicked = examined * attraction
-            after_click = state.drawn_examination[context(state, h, k, k + 1, i)]
+            after_click = state.drawn_examination[context_index(state, h, k, k + 1, i)]
             examined *= attraction * after_click + (1.0 - attraction) * state.go_on[h]
         else:
             for j in range(k + 1):
-                c = state.drawn_examination[context(state, h, k, j, i)]
+                c = state.drawn_examination[context_index(state, h, k, j, i)]
                 p = state.last_click[j] * c * attraction
                 state.last_click[j] -= p
                 clicked += p
@@ -565,7 +565,7 @@ class MixTS(CompiledAgent):
 
     paper = "ours, 2026"
     bibtex_keys = ["positionbias", "userbrowsing", "dynamicbayesian", "dependentclick"]
-    state_type, rank_kernel, update_kernel = State, choose, update
+    state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)

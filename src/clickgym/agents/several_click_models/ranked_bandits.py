@@ -22,7 +22,7 @@ from ..compiled_agent import CompiledAgent, rates
 # ----------------------------------------------------------------------------------- shared kernels
 
 
-def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
+def make_rank_kernel(choose: Callable[..., int]) -> Callable[..., None]:
     """Return the `rank_kernel` of an agent whose bandit for position k chooses the item
     ``choose(state, k, rng)``.
     """
@@ -47,7 +47,7 @@ def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
     return rank
 
 
-def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
+def make_update_kernel(learn: Callable[..., None]) -> Callable[..., None]:
     """Return the `update_kernel` of an agent whose bandit for position k learns by ``learn(state,
     k, item, reward)``, where ``item`` is the bandit's choice and ``reward`` the reward for this
     choice.
@@ -191,8 +191,8 @@ class RankedExp3(CompiledAgent):
     paper = "Radlinski et al. 2008, Algorithm 2, with Exp3"
     bibtex_keys = ["rankedbandits", "exp3"]
     state_type = Exp3State
-    rank_kernel = rank_by_choices(choose_exp3)
-    update_kernel = learn_choices(learn_exp3)
+    rank_kernel = make_rank_kernel(choose_exp3)
+    update_kernel = make_update_kernel(learn_exp3)
 
     def __init__(
         self,
@@ -314,8 +314,8 @@ class RankedKLUCB(CompiledAgent):
     paper = "Radlinski et al. 2008, Algorithm 2, with KL-UCB"
     bibtex_keys = ["rankedbandits", "klucb"]
     state_type = RankedKLUCBState
-    rank_kernel = rank_by_choices(choose_klucb)
-    update_kernel = learn_choices(learn_choice)
+    rank_kernel = make_rank_kernel(choose_klucb)
+    update_kernel = make_update_kernel(learn_choice)
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)

@@ -18,7 +18,7 @@ from ..common.kl_bounds import kl_upper
 from ..common.leader_agent import LeaderAgent, find_leader, level_of
 from ..common.ranking import show, shuffle_front
 from .topological_layers import topological_layers
-from .uni_rank_relation import log_log_t, may_have_changed, note_comparison
+from .uni_rank_relation import end_weak_relations, log_log_t, note_comparison
 
 TIE_TOLERANCE = 1e-10  # indices that differ by less than this count as equal
 UNKNOWN = -1.0
@@ -57,7 +57,7 @@ class State(NamedTuple):
 @kernel
 def choose_leader(state):
     """Update the leader partition for this session, and count that it was chosen."""
-    if may_have_changed(state):
+    if end_weak_relations(state):
         state.n_parts[0] = topological_layers(state.beats, state.part, state.order, state.start)
         state.leader_number[0] = find_leader(state, state.part)
         state.settled[0] = True
@@ -174,21 +174,23 @@ def rank(state, rng, ranking):
 
 
 @kernel
-def count_win(state, i, j, least):
-    """Count a session with a click on item i and none on item j; ``least`` is log log(t + 3)."""
+def count_win(state, i, j, threshold):
+    """Count a session with a click on item i and none on item j. ``threshold`` is log log(t + 3),
+    the evidence that a win needs.
+    """
     state.difference[i, j] += 1
     state.difference[j, i] -= 1
     state.compared[i, j] += 1
     state.compared[j, i] += 1
     state.evidence[i, j] = UNKNOWN
     state.evidence[j, i] = UNKNOWN
-    note_comparison(state, i, j, least)
+    note_comparison(state, i, j, threshold)
 
 
 @kernel
 def update(state, ranking, clicks):
     state.t[0] += 1
-    least = log_log_t(state)
+    threshold = log_log_t(state)
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = clicks[k]
     for k in range(len(ranking)):
@@ -198,7 +200,7 @@ def update(state, ranking, clicks):
             for place in range(state.shown_start[part], state.shown_start[part + 1]):
                 j = state.shown_order[place]
                 if not state.clicked[j]:  # this excludes i itself
-                    count_win(state, i, j, least)
+                    count_win(state, i, j, threshold)
     for k in range(len(ranking)):
         state.clicked[ranking[k]] = False
 

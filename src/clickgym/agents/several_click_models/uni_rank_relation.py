@@ -1,7 +1,7 @@
 """Which items certainly beat which, for UniRank: a relation that is kept from session to session,
 because computing it from all pairs would take most of a session.
 
-Item i beats item j if ``τ_ji + sqrt(log log(t + 3) / n_ji) < 0``. When `may_have_changed` has
+Item i beats item j if ``τ_ji + sqrt(log log(t + 3) / n_ji) < 0``. When `end_weak_relations` has
 returned False, the leader partition in ``part``, ``order`` and ``start`` is that of
 `topological_layers` for this relation.
 
@@ -56,9 +56,11 @@ def set_relation(state, i, j, i_beats):
 
 
 @kernel
-def note_comparison(state, i, j, least):
-    """Update the relation of two items whose counts have changed. ``least`` is log log(t + 3)."""
-    certain = strength(state, i, j) > least
+def note_comparison(state, i, j, threshold):
+    """Update the relation of two items whose counts have changed. ``threshold`` is
+    log log(t + 3).
+    """
+    certain = strength(state, i, j) > threshold
     if certain:
         state.weakest[0] = min(state.weakest[0], strength(state, i, j))
     set_relation(state, i, j, certain and state.difference[i, j] > 0)
@@ -66,7 +68,7 @@ def note_comparison(state, i, j, least):
 
 
 @kernel
-def check_wins(state, i):
+def end_weak_wins(state, i):
     """End the relations in which an item beats another without enough evidence, and return whether
     the item still beats any other item.
     """
@@ -82,7 +84,7 @@ def check_wins(state, i):
 
 
 @kernel
-def may_have_changed(state):
+def end_weak_relations(state):
     """End the relations without enough evidence in this session, and return whether the leader
     partition may have changed.
     """
@@ -90,5 +92,5 @@ def may_have_changed(state):
         state.weakest[0] = np.inf
         for i in range(len(state.order)):
             if state.may_win[i]:
-                state.may_win[i] = check_wins(state, i)
+                state.may_win[i] = end_weak_wins(state, i)
     return not state.settled[0]

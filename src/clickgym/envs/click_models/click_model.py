@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import as_list, check_kind, check_positions
-from ...core.kernels import entry, kernel, static_kernels
+from ...core.kernels import entry, kernel, make_kernels_static
 from ...core.messages import value_error
 from ..simulation.scan import best_scan
 from ..simulation.task import REWARDS, ClickTask
@@ -119,7 +119,7 @@ class ClickModel(UserModel, abstract=True):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        static_kernels(cls, KERNELS)
+        make_kernels_static(cls, KERNELS)
         if "short" not in vars(cls):
             return
         name = f"{cls.__module__}.{cls.__qualname__}"
@@ -413,7 +413,7 @@ class ClickModel(UserModel, abstract=True):
             best=np.empty(cutoff, np.int64),
         )
         code, scratch = REWARDS.index(reward), np.empty(self.n_positions + 1)
-        entry(branch_and_bound(self.expected_kernel))(
+        entry(make_search_kernel(self.expected_kernel))(
             self.parameters, attraction, argsort_descending(attraction), code, scratch, search
         )
         return search.best
@@ -504,7 +504,7 @@ def ranks_of(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @cache
-def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
+def make_search_kernel(expected: Callable[..., float]) -> Callable[..., None]:
     """Return the kernel that searches for the best list, for click models with the kernel
     ``expected``.
     """

@@ -23,7 +23,9 @@ class Parameters(NamedTuple):
 
 
 @cache
-def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Callable[..., int]:
+def make_sample_kernel(
+    samples: tuple[Callable[..., int], ...], kind: int = 0
+) -> Callable[..., int]:
     """Return the kernel that draws the kind of a user, among the kinds from ``kind`` on, and
     simulates the session with the kernel in ``samples`` for this kind.
     """
@@ -35,7 +37,7 @@ def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Calla
 
     if kind == len(samples) - 1:
         return sample_last
-    sample_others = sample_from(samples, kind + 1)
+    sample_others = make_sample_kernel(samples, kind + 1)
 
     @kernel
     def sample(parameters, ranking, uniforms, clicks, examined):
@@ -47,7 +49,7 @@ def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Calla
 
 
 @cache
-def expected_over(
+def make_expected_kernel(
     expected: tuple[Callable[..., float], ...], kind: int = 0
 ) -> Callable[..., float]:
     """Return the kernel that computes ``Σ w_m E_m`` over the kinds m from ``kind`` on, where the
@@ -62,7 +64,7 @@ def expected_over(
 
     if kind == len(expected) - 1:
         return weighted
-    others = expected_over(expected, kind + 1)
+    others = make_expected_kernel(expected, kind + 1)
 
     @kernel
     def total(parameters, ranking, reward, cutoff, scratch):
@@ -155,11 +157,11 @@ class MixtureModel(CompositeModel, ClickModel):
 
     @property
     def sample_kernel(self) -> Callable[..., int]:  # type: ignore[override]
-        return sample_from(tuple(model.sample_kernel for model in self.models))
+        return make_sample_kernel(tuple(model.sample_kernel for model in self.models))
 
     @property
     def expected_kernel(self) -> Callable[..., float]:  # type: ignore[override]
-        return expected_over(tuple(model.expected_kernel for model in self.models))
+        return make_expected_kernel(tuple(model.expected_kernel for model in self.models))
 
     def position_weights(self) -> NDArray[np.float64] | None:
         """Return the examination probabilities by position, ``(K,)``, if they are the same for all

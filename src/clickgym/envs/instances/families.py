@@ -118,7 +118,7 @@ def _rare_clicks(
     "models)"
 )
 def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
-    attraction, satisfaction, rng = _items(n_items, n_positions, seed)
+    attraction, satisfaction, rng = _draw_item_values(n_items, n_positions, seed)
     curve = np.sort(rng.random(n_positions))[::-1]
     browsing = np.sort(rng.random((n_positions, n_positions)), axis=0)[::-1]
     table = {
@@ -144,7 +144,7 @@ def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Ins
 def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
     from scipy.special import betaincinv, expit  # only here, because importing SciPy is slow
 
-    attraction, satisfaction, _ = _items(n_items, n_positions, seed)
+    attraction, satisfaction, _ = _draw_item_values(n_items, n_positions, seed)
     family = read_json(FOLDER / "yandex-like.json")
     quantiles = {"attraction": attraction, "satisfaction": satisfaction}
     position = np.log(np.arange(1, n_positions + 1))
@@ -183,7 +183,7 @@ def _in_production(
     base = _yandex_like(n_items, n_positions, seed)
     # The production list sorts items by their attraction's quantile plus noise. With noise 0.4,
     # the mean of Kendall's tau is 0.4, as for the real queries.
-    quantiles = _items(n_items, n_positions, seed)[0]
+    quantiles = _draw_item_values(n_items, n_positions, seed)[0]
     noisy = quantiles + noise * child_rng(seed, 3).normal(size=n_items)
     return replace(base, initial_ranking=np.argsort(-noisy, kind="stable"))
 
@@ -231,7 +231,9 @@ def child_rng(seed: int, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, np.random.Generator]:
+def _draw_item_values(
+    n_items: int, n_positions: int, seed: int
+) -> tuple[Floats, Floats, np.random.Generator]:
     """Return uniform random numbers for the attractions ``(L,)`` and satisfactions ``(L,)`` of
     items, and the generator for all other draws.
 
@@ -246,7 +248,7 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, n
 # --------------------------------------------------------------------------------- users who change
 
 
-def _epochs(
+def _changing_instance(
     base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]
 ) -> Instance:
     """Return an instance in which the attractions of the click models of ``base`` change every
@@ -291,7 +293,7 @@ def _li2019_switching(
             raised[rng.choice(others, 3, replace=False)] = 0.9
         return result
 
-    return _epochs(base, n_positions, length, attractions)
+    return _changing_instance(base, n_positions, length, attractions)
 
 
 @family(
@@ -308,7 +310,7 @@ def _li2019_two_changes(
     better, worse = [attraction] * n_positions, [attraction - gap] * n_positions
     epochs = [np.array(epoch) for epoch in (better + worse, worse + better, better + worse)]
     base = _uniform(2 * n_positions, n_positions, seed)
-    return _epochs(base, n_positions, length, lambda _: epochs)
+    return _changing_instance(base, n_positions, length, lambda _: epochs)
 
 
 @family("Attractions are drawn anew in every epoch, uniform on [0, 1] (all models, changing)")
@@ -323,7 +325,9 @@ def _abrupt(
         return [attraction, *child_rng(seed, 1).random((n_epochs - 1, n_items))]
 
     # The first epoch is the instance of the family uniform with the same seed.
-    return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
+    return _changing_instance(
+        _uniform(n_items, n_positions, seed), n_positions, length, attractions
+    )
 
 
 @family(
@@ -344,7 +348,9 @@ def _random_walk(
         walk = np.mod(attraction + moves.cumsum(axis=0), 2.0)
         return np.minimum(walk, 2.0 - walk)  # reflected into [0, 1]
 
-    return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
+    return _changing_instance(
+        _uniform(n_items, n_positions, seed), n_positions, length, attractions
+    )
 
 
 # --------------------------------------------------------------------------- users of several kinds
@@ -356,7 +362,7 @@ def _random_walk(
 )
 def _two_kinds(query: str = DEFAULT_INSTANCE, weight: Share = 0.5) -> Instance:
     source = load_instance(query)
-    return _mixture([source.model("PBM"), source.model("DBN")], weight, source)
+    return _mixture_instance([source.model("PBM"), source.model("DBN")], weight, source)
 
 
 @family(
@@ -373,7 +379,7 @@ def _two_tastes(
     attraction = first.attraction.copy()
     attraction[better], attraction[worse] = attraction[worse], attraction[better]
     weight = child_rng(seed, 4).uniform(0.3, 0.7)
-    return _mixture([first, first.with_items(attraction=attraction)], weight, base)
+    return _mixture_instance([first, first.with_items(attraction=attraction)], weight, base)
 
 
 @family(
@@ -385,10 +391,10 @@ def _two_laws(
 ) -> Instance:
     base = _yandex_like(n_items, n_positions, seed)
     first = base.model("PBM")
-    return _mixture([first, CascadeModel(first.attraction, n_positions)], weight, base)
+    return _mixture_instance([first, CascadeModel(first.attraction, n_positions)], weight, base)
 
 
-def _mixture(models: Sequence[ClickModel], weight: float, base: Instance) -> Instance:
+def _mixture_instance(models: Sequence[ClickModel], weight: float, base: Instance) -> Instance:
     """Return an instance that contains the mixture of two click models, the first of which has the
     probability ``weight``. Origin and production list come from the instance ``base``.
     """

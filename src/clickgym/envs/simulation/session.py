@@ -57,7 +57,7 @@ def empty_buffers(model: Any, n_streams: int | None = None) -> Any:
 
 
 @kernel
-def is_ranked_list(ranking, last_list_of, number):
+def mark_ranked_list(ranking, last_list_of, number):
     """Return whether a list consists of distinct items from 0 to L - 1.
 
     The function writes ``number`` into ``last_list_of``, ``(L,)``, at each item of the list. At the
@@ -85,7 +85,7 @@ def make_session_kernel(
     @kernel
     def play_session(constants, state, rng, shown, ranking):
         shown.n_lists[0] += 1
-        if not is_ranked_list(ranking, shown.last_list_of, shown.n_lists[0]):
+        if not mark_ranked_list(ranking, shown.last_list_of, shown.n_lists[0]):
             return False, 0.0, 0.0, -1
         for k in range(len(shown.uniforms)):
             shown.uniforms[k] = rng.random()
@@ -115,11 +115,11 @@ def make_step_kernel(
     @kernel
     def single_step(constants, state, rng, shown):
         optimum = state.optimum[0]
-        is_list, realised, expectation, satisfied = play_one(
+        is_valid, realised, expectation, satisfied = play_one(
             constants, state, rng, shown, shown.ranking
         )
-        has_left = advance(constants, state, np.int64(0), rng) if is_list else False
-        return is_list, realised, expectation, optimum, satisfied, has_left
+        has_left = advance(constants, state, np.int64(0), rng) if is_valid else False
+        return is_valid, realised, expectation, optimum, satisfied, has_left
 
     return single_step
 
@@ -141,7 +141,7 @@ def make_batch_step_kernel(
         begins, rankings = batch.begins, batch.rankings
         batch.last_list_of[:] = -1
         for b in range(len(rankings)):
-            if not begins[b] and not is_ranked_list(rankings[b], batch.last_list_of, b):
+            if not begins[b] and not mark_ranked_list(rankings[b], batch.last_list_of, b):
                 return False
         for b in range(len(rankings)):
             for k in range(batch.uniforms.shape[1]):

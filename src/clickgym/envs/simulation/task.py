@@ -76,8 +76,8 @@ class State(NamedTuple):
     Every class of states must have the field ``optimum``, the expected reward of the best list in
     the next session. A session's regret is ``optimum`` minus the expected reward of its list. Four
     places subtract them, because each has them in another form: `ClickEnv.step`,
-    `ClickVectorEnv.step`, the compiled loop (``session_loop``), and ``regret_of``, which reads the
-    ``info`` of other packages.
+    `ClickVectorEnv.step`, the compiled loop (``make_loop_kernel``), and ``regret_of``, which reads
+    the ``info`` of other packages.
     """
 
     optimum: Annotated[Floats, "B"]
@@ -182,7 +182,7 @@ class ClickConstants(NamedTuple):
 
 
 @cache
-def click_session(
+def make_click_session_kernel(
     sample: Callable[..., int], expected: Callable[..., float]
 ) -> Callable[..., tuple[float, float, int]]:
     """Return the ``session`` kernel for a click model with the kernels ``sample`` and
@@ -237,7 +237,7 @@ class ClickTask(Task):
 
     @property
     def kernels(self) -> Kernels:  # type: ignore[override]
-        session = click_session(self.model.sample_kernel, self.model.expected_kernel)
+        session = make_click_session_kernel(self.model.sample_kernel, self.model.expected_kernel)
         return Kernels(session)
 
     def first_state(self, n_streams: int) -> State:

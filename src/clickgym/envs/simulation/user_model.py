@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import check_choice, check_count
 from ...core.messages import as_call, unknown_message
-from ...core.modules import module_of
+from ...core.modules import import_user_module
 from .task import REWARDS, Task
 
 
@@ -239,7 +239,7 @@ def user_model_class(name: str, *, imports: bool = False) -> type[UserModel]:
         ValueError: no class of users has this name.
     """
     if imports and ":" in str(name):
-        model_class = getattr(module_of("click model", name), name.partition(":")[2], None)
+        model_class = getattr(import_user_module("click model", name), name.partition(":")[2], None)
         if not isinstance(model_class, type) or not issubclass(model_class, UserModel):
             raise ValueError(f"click model {name!r}: the module has no such subclass of ClickModel")
         return model_class

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints, first_arrays
-from ..click_models.click_model import ClickModel, branch_and_bound
+from ..click_models.click_model import ClickModel, make_search_kernel
 from ..simulation.scan import scan
-from ..simulation.task import Kernels, Task, click_session
+from ..simulation.task import Kernels, Task, make_click_session_kernel
 
 
 class Pool(NamedTuple):
@@ -156,7 +156,7 @@ def fill_by_ranks(constants, best):
 
 
 @cache
-def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
+def make_candidate_scan_kernel(weigh: Callable[..., Any]) -> Callable[..., None]:
     """Return the kernel that computes the best list of the candidates with `scan`, for a click
     model with the scan kernel ``weigh``.
     """
@@ -173,7 +173,7 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
 
 
 @cache
-def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
+def make_candidate_search_kernel(search: Callable[..., Any]) -> Callable[..., None]:
     """Return the kernel that computes the best list of the candidates with the exact search
     ``search``.
     """
@@ -214,7 +214,7 @@ def complete_list(work, best):
 
 
 @cache
-def draw_session(
+def make_candidate_draw_kernel(
     find_best: Callable[..., None], expected: Callable[..., float]
 ) -> Callable[..., bool]:
     """Return the kernel that draws a session's user and candidates, and computes the best list and
@@ -235,7 +235,9 @@ def draw_session(
 
 
 @cache
-def session_of_stream(simulate: Callable[..., Any]) -> Callable[..., tuple[float, float, int]]:
+def make_candidate_session_kernel(
+    simulate: Callable[..., Any],
+) -> Callable[..., tuple[float, float, int]]:
     """Return the ``session`` kernel that simulates a session with the candidates of its stream, by
     calling the click model's session kernel ``simulate``.
     """
@@ -312,12 +314,12 @@ class CandidateTask(Task):
         if base._places(self.constants.reward, self.constants.cutoff) is not None:
             find = fill_by_ranks
         elif base.scan_kernel is not None:
-            find = scan_candidates(base.scan_kernel)
+            find = make_candidate_scan_kernel(base.scan_kernel)
         else:
-            find = search_candidates(branch_and_bound(base.expected_kernel))
-        draw = draw_session(find, base.expected_kernel)
-        simulate = click_session(base.sample_kernel, base.expected_kernel)
-        return Kernels(session_of_stream(simulate), draw, draw)
+            find = make_candidate_search_kernel(make_search_kernel(base.expected_kernel))
+        draw = make_candidate_draw_kernel(find, base.expected_kernel)
+        simulate = make_click_session_kernel(base.sample_kernel, base.expected_kernel)
+        return Kernels(make_candidate_session_kernel(simulate), draw, draw)
 
     def best(self, state: Any) -> NDArray[np.int64]:
         return state.best.copy()

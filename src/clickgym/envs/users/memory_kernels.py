@@ -16,6 +16,8 @@ from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ..simulation.task import Kernels, Task
 
+STATE, IS_FIRST, SESSIONS_LEFT = range(3)  # the columns of `State.user`, which agents read
+
 
 class MemoryConstants(NamedTuple):
     """The constants of a `MemoryTask`. If each user has a fixed number of sessions, the letter D
@@ -41,11 +43,11 @@ class State(NamedTuple):
 
 
 @kernel
-def row_of(user):
+def sessions_left_row(user):
     """Return the row of ``worth``, ``value`` and the best lists that belongs to a user's number of
     sessions left; 0 if this number is not fixed.
     """
-    return max(user[2] - 1, 0)
+    return max(user[SESSIONS_LEFT] - 1, 0)
 
 
 @kernel
@@ -53,8 +55,8 @@ def session(constants, state, b, ranking, uniforms, clicks, examined):
     """Simulate one session; return the reward, Q* of the list, and -1, because users are never
     satisfied.
     """
-    n_positions, s = len(ranking), state.user[b, 0]
-    worth = constants.worth[row_of(state.user[b]), s]
+    n_positions, s = len(ranking), state.user[b, STATE]
+    worth = constants.worth[sessions_left_row(state.user[b]), s]
     clicked, reward = len(worth) - 1, 0.0
     value, examination = 0.0, 1.0
     for k in range(n_positions):
@@ -77,28 +79,28 @@ def draw_state(constants, state, b, cumulated, rng):
     uniform, s = rng.random(), 0
     while s < len(cumulated) - 1 and uniform >= cumulated[s]:
         s += 1
-    state.user[b, 0] = s
-    state.optimum[b] = constants.value[row_of(state.user[b]), s]
+    state.user[b, STATE] = s
+    state.optimum[b] = constants.value[sessions_left_row(state.user[b]), s]
 
 
 @kernel
 def begin(constants, state, b, rng):
-    state.user[b, 1] = 1
-    state.user[b, 2] = constants.n_sessions if constants.n_sessions > 0 else -1
+    state.user[b, IS_FIRST] = 1
+    state.user[b, SESSIONS_LEFT] = constants.n_sessions if constants.n_sessions > 0 else -1
     draw_state(constants, state, b, constants.first, rng)
 
 
 @kernel
 def advance(constants, state, b, rng):
     user = state.user[b]
-    user[1] = 0
+    user[IS_FIRST] = 0
     if constants.n_sessions > 0:
-        user[2] -= 1
-        has_left = user[2] == 0
+        user[SESSIONS_LEFT] -= 1
+        has_left = user[SESSIONS_LEFT] == 0
     else:
         has_left = rng.random() < constants.leaving
     if not has_left:
-        draw_state(constants, state, b, constants.transition[user[0], state.clicked[b]], rng)
+        draw_state(constants, state, b, constants.transition[user[STATE], state.clicked[b]], rng)
     return has_left
 
 

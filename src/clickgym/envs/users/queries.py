@@ -14,7 +14,7 @@ from ...core.checks import check_choice, check_count, probabilities
 from ...core.kernels import kernel
 from ...core.state import Floats, Ints
 from ..click_models.click_model import ClickModel, CompositeModel, click_models_of
-from ..simulation.task import ClickConstants, Kernels, Task, click_session
+from ..simulation.task import ClickConstants, Kernels, Task, make_click_session_kernel
 
 KNOWLEDGE = {"examination": 1, "browsing": 2}
 """The sources of knowledge about users, each with the number of axes of its array. Each axis has K
@@ -45,7 +45,7 @@ class State(NamedTuple):
 
 
 @cache
-def row_of(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
+def make_row_kernel(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
     """Return a kernel that selects a query's row from each of ``n_parameters`` stacked parameters;
     the kernel returns a tuple of array views and numbers.
     """
@@ -56,7 +56,7 @@ def row_of(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
             return ()
 
         return nothing
-    row_before, last = row_of(n_parameters - 1), n_parameters - 1
+    row_before, last = make_row_kernel(n_parameters - 1), n_parameters - 1
 
     @kernel
     def row(stacked, query):
@@ -66,7 +66,7 @@ def row_of(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
 
 
 @cache
-def session_of_query(
+def make_query_session_kernel(
     sample: Callable[..., int], expected: Callable[..., float], record: Any, n_parameters: int
 ) -> Callable[..., tuple[float, float, int]]:
     """Return the ``session`` kernel that simulates a user of the stream's current query.
@@ -76,7 +76,7 @@ def session_of_query(
         record: the class of the click model's parameters, with ``n_parameters`` fields.
         n_parameters: the number of these fields.
     """
-    simulate, row = click_session(sample, expected), row_of(n_parameters)
+    simulate, row = make_click_session_kernel(sample, expected), make_row_kernel(n_parameters)
 
     @kernel
     def session(constants, state, b, ranking, uniforms, clicks, examined):
@@ -133,7 +133,7 @@ class QueryTask(Task):
         first_model = self.model.models[0]
         n_parameters = len(self.constants.parameters)
         record: Any = type(first_model.parameters)
-        session = session_of_query(
+        session = make_query_session_kernel(
             first_model.sample_kernel, first_model.expected_kernel, record, n_parameters
         )
         return Kernels(session, begin, advance)

@@ -32,7 +32,7 @@ class ListActionSpace:
             item ids. Learners (`clickgym.agents.Learner`) number the items in a random order.
     """
 
-    def _describe(self, lists: gym.Space, items: NDArray[np.int64] | None) -> None:
+    def _set_sizes(self, lists: gym.Space, items: NDArray[np.int64] | None) -> None:
         sizes = list_sizes(lists)
         if sizes is None:
             raise TypeError(
@@ -59,7 +59,7 @@ class NumberedLists(ListActionSpace, RankedList):
     """
 
     def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
-        self._describe(lists, items)
+        self._set_sizes(lists, items)
         RankedList.__init__(self, self.n_items, self.n_positions)
 
     def lists(self, actions: Any, observations: Any = None) -> NDArray[np.int64]:
@@ -82,7 +82,7 @@ class Scores(ListActionSpace, Box):
     def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
         features: Any = observed.spaces.get("features") if isinstance(observed, Dict) else None
         self.of_features = features is not None
-        self._describe(lists, None if self.of_features else items)
+        self._set_sizes(lists, None if self.of_features else items)
         size = features.shape[1] if self.of_features else self.n_items
         Box.__init__(self, -1.0, 1.0, (size,), np.float32)
 

@@ -20,7 +20,7 @@ from ..env_properties import user_model_of
 Infos = dict[str, Any]
 
 
-class Counts:
+class EpisodeCounter:
     """Counts of displays and clicks in the current episodes of B streams.
 
     Args:
@@ -104,7 +104,7 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
-        self._counts = Counts(env, env.observation_space, 1)
+        self._counts = EpisodeCounter(env, env.observation_space, 1)
         self.observation_space = self._counts.space
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Infos]:
@@ -147,7 +147,7 @@ class EpisodeCountsVector(VectorWrapper):
             raise ValueError(
                 'env has another autoreset mode; pass autoreset_mode="SameStep" to gym.make_vec'
             )
-        self._counts = Counts(env, env.single_observation_space, env.num_envs)
+        self._counts = EpisodeCounter(env, env.single_observation_space, env.num_envs)
         self.single_observation_space = self._counts.space
         self.observation_space = batch_space(self._counts.space, env.num_envs)
 

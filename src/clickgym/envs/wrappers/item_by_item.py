@@ -28,7 +28,7 @@ class Choices(ListActionSpace, Discrete):
     """
 
     def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
-        self._describe(lists, items)
+        self._set_sizes(lists, items)
         self.observed = observed
         Discrete.__init__(self, self.n_items)
 

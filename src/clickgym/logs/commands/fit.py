@@ -22,7 +22,7 @@ from ...envs import MAX_SEARCH, ClickModel, Instance
 from ...runner.console import Column, output_console, print_table, print_text
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS, check_models_to_fit
-from ..fitting import Fitted, cautions, fit_models
+from ..fitting import Fitted, fit_models, log_notes
 from ..reading import log_name
 from .options import ColumnNames, IdsPerFile, LogFiles, read_sessions
 
@@ -133,8 +133,8 @@ def fit(
     command = _run_command(best, fitted, files.values())
     console.print(Text(command), soft_wrap=True)  # unwrapped, so that you can paste it
     console.print()
-    if caution := cautions(sessions):
-        print_text(console, caution)
+    if note := log_notes(sessions):
+        print_text(console, note)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = f"Fitted to {n_train:,} sessions; mean scores on {n_test:,} held-out sessions"
     print_table(console, *_score_table(fitted), title=title)

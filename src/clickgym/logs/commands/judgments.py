@@ -10,7 +10,7 @@ import typer
 from ...runner.console import output_console, print_text
 from ..judgments import GRADED_USERS, judged_instance, read_judgments
 
-LARGEST = 5_000_000
+MAX_NUMBERS = 5_000_000
 """The largest number of feature values that the command saves in an instance file."""
 
 
@@ -85,9 +85,9 @@ def judgments(
         documents, queries = len(held_out.grades), len(held_out.queries)
         print_text(console, f"read {documents:,} documents of {queries:,} held-out queries")
         n += documents
-    if n * d > LARGEST:
+    if n * d > MAX_NUMBERS:
         raise ValueError(
-            f"{out} would hold {n * d:,} numbers; expected at most {LARGEST:,}: create the "
+            f"{out} would hold {n * d:,} numbers; expected at most {MAX_NUMBERS:,}: create the "
             "instance in Python, with clickgym.logs.judged_instance"
         )
     print_text(

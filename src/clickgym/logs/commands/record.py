@@ -12,7 +12,7 @@ from ...core.checks import check_horizon
 from ...runner.console import output_console, print_text
 from ...runner.make.agents import make_agent
 from ...runner.make.environments import make_env
-from ...runner.make.labels import all_instances
+from ...runner.make.labels import expand_instances
 from ..log import check_table, write_tidy
 from ..reading import read_log
 from ..recording import record as record_
@@ -84,7 +84,7 @@ def record(
     check_table(out)
     n = check_horizon(sessions, name="sessions")
     parts = []
-    for number, name in enumerate(all_instances(instances)):
+    for number, name in enumerate(expand_instances(instances)):
         log_env = make_env(env, name)
         log_agent: Any = make_agent(agent, log_env, horizon=n, seed=seed + number)
         part = record_(log_agent, log_env, n, seed=seed + number).to_frame()

@@ -30,7 +30,7 @@ from .em import EMEstimator
 from .estimator import Clicks, Floats, Indices, fill_by
 from .priors import Prior, log_prior, smooth
 
-MOST = 1.0 - 1e-9  # the largest examination probability, so that every skip is possible
+MAX_EXAMINATION = 1.0 - 1e-9  # the largest examination probability, so that every skip is possible
 
 
 class _BrowsingEstimator(EMEstimator):
@@ -61,10 +61,10 @@ class _BrowsingEstimator(EMEstimator):
                 mean = smooth(weights.sum(), trials.sum())
                 shape = (mean + clicks_of) / (2.0 * mean + weights)
                 common = (1.0 + examined.sum()) / (1.0 + shape @ trials)
-                γ_next[:] = np.where(trials > 0, np.minimum(shape * common, MOST), 0.5)
+                γ_next[:] = np.where(trials > 0, np.minimum(shape * common, MAX_EXAMINATION), 0.5)
             return float(likelihood) + log_prior(α, prior) + log_prior(γ)
 
-        self.attraction_, γ = self._climb(step, 1, n_contexts, len(pairs))
+        self.attraction_, γ = self._run_em(step, 1, n_contexts, len(pairs))
         self.examination_ = self._layout(γ)
 
     def _layout(self, γ: Floats) -> Floats:
@@ -74,8 +74,8 @@ class _BrowsingEstimator(EMEstimator):
         return γ
 
     def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:
-        law = self.after_click, self.attraction_, self.examination_.ravel()
-        return fill_by(browsing_conditional, pairs.shape, pairs, clicks, *law)
+        parameters = self.after_click, self.attraction_, self.examination_.ravel()
+        return fill_by(browsing_conditional, pairs.shape, pairs, clicks, *parameters)
 
     def model_of_pairs(self, pairs: Indices) -> ClickModel:
         model: Callable[..., ClickModel] = self.model_class
@@ -83,7 +83,7 @@ class _BrowsingEstimator(EMEstimator):
 
 
 @entry
-def browsing_step(counts, law, prior, within_pairs, α_next, sums):
+def browsing_step(counts, parameters, prior, within_pairs, α_next, sums):
     """Compute one EM step, and return the log-likelihood before the step.
 
     The step writes the new attraction of each pair to ``α_next``, and adds the expected number of
@@ -92,7 +92,7 @@ def browsing_step(counts, law, prior, within_pairs, α_next, sums):
     display.
     """
     first, context, clicked, skipped = counts
-    α, γ = law
+    α, γ = parameters
     examined, weights = sums
     likelihood = 0.0
     for pair in range(len(first) - 1):
@@ -118,13 +118,13 @@ def browsing_step(counts, law, prior, within_pairs, α_next, sums):
 
 
 @entry
-def browsing_conditional(pairs, clicks, after_click, α, γ, result):
+def browsing_conditional(pairs, clicks, uses_last_click, α, γ, result):
     """Write to ``result`` the probability of a click at each position, given the clicks above."""
     n_positions = pairs.shape[1]
     for session in range(len(pairs)):
         last = 0
         for k in range(n_positions):
-            context = k * n_positions + last if after_click else k
+            context = k * n_positions + last if uses_last_click else k
             result[session, k] = α[pairs[session, k]] * γ[context]
             if clicks[session, k]:
                 last = k + 1

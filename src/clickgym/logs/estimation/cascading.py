@@ -16,7 +16,7 @@ import numpy as np
 from ...core.kernels import entry, kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from .counting import count_constants, count_where, last_clicks, list_length, merge_tails
-from .em import EMEstimator, Others, mean_without
+from .em import EMEstimator, OtherEvidence, mean_without
 from .estimator import Clicks, Estimator, Floats, Indices, fill_by
 from .priors import UNIFORM, Prior, fit_prior, log_prior, smooth
 
@@ -26,7 +26,7 @@ def clicks_given_above(
     clicks: Clicks,
     attraction: Floats,
     after_click: Floats,
-    of_pairs: bool,
+    is_by_pair: bool,
     after_skip: float,
 ) -> Floats:
     """Return the probability of a click at each position given the clicks above, ``(N, K)``.
@@ -36,18 +36,18 @@ def clicks_given_above(
         attraction: the attraction of each pair.
         after_click: the probability that a user goes on after a click, for each pair or for each
             position.
-        of_pairs: whether ``after_click`` has a value for each pair; if not, it has a value for each
+        is_by_pair: whether ``after_click`` has a value for each pair; if not, it has one for each
             position.
         after_skip: the probability that a user goes on after examining an item without a click.
     """
-    law = attraction, after_click, of_pairs, after_skip
-    return fill_by(cascading_conditional, pairs.shape, pairs, clicks, law)
+    parameters = attraction, after_click, is_by_pair, after_skip
+    return fill_by(cascading_conditional, pairs.shape, pairs, clicks, parameters)
 
 
 @entry
-def cascading_conditional(pairs, clicks, law, result):
+def cascading_conditional(pairs, clicks, parameters, result):
     """Write to ``result`` the probability of a click at each position, given the clicks above."""
-    α, after_click, of_pairs, after_skip = law
+    α, after_click, is_by_pair, after_skip = parameters
     for session in range(len(pairs)):
         looking = 1.0  # probability that position k is examined, given the clicks above
         for k in range(pairs.shape[1]):
@@ -55,7 +55,7 @@ def cascading_conditional(pairs, clicks, law, result):
             click = looking * α[pair]
             result[session, k] = click
             if clicks[session, k]:
-                looking = after_click[pair if of_pairs else k]
+                looking = after_click[pair if is_by_pair else k]
             elif click < 1.0:  # condition on no click at position k
                 looking = after_skip * (looking - click) / (1.0 - click)
             else:  # a skip was impossible, so no user can be here
@@ -65,19 +65,19 @@ def cascading_conditional(pairs, clicks, law, result):
 class ScanningEstimator(EMEstimator):
     """Base class of the estimators of the DBN and the DCM, which run exact EM."""
 
-    def _em(self, pairs: Indices, clicks: Clicks, of_pairs: bool) -> list[Floats]:
+    def _estimate(self, pairs: Indices, clicks: Clicks, is_by_pair: bool) -> list[Floats]:
         """Return the estimated attractions, the probabilities of leaving after a click and, for the
         DBN, the perseverance as a ``(1,)`` array.
 
         Args:
             pairs, clicks: ``(N, K)`` pairs and clicks of the sessions.
-            of_pairs: whether the probability of leaving after a click belongs to the pair (DBN,
+            is_by_pair: whether the probability of leaving after a click belongs to the pair (DBN,
                 which also has a perseverance) or to the position (DCM).
         """
         leaves_out = self.prior is None
         last = last_clicks(clicks)
         n_went_on = int(np.maximum(last, 0).sum())  # certainly examined, below the first position
-        counts = count_constants(pairs, clicks, last, len(self._codes) + 1, of_pairs)
+        counts = count_constants(pairs, clicks, last, len(self._codes) + 1, is_by_pair)
         displays, clicked, trials = counts.displays, counts.clicked, counts.group_clicks
         if leaves_out:  # the log does not show who leaves after a click at the end of a list
             trials = trials - counts.at_end
@@ -94,10 +94,10 @@ class ScanningEstimator(EMEstimator):
             g = float(free[0][0]) if free else 1.0
             prior, leaving_prior, *_ = [*priors, UNIFORM]
             attracted[:], satisfied[:] = 0.0, 0.0
-            others = Others(leaves_out, prior[0] + clicked, prior[1])
+            others = OtherEvidence(leaves_out, prior[0] + clicked, prior[1])
             leaving = sum(leaving_prior) + trials, leaving_prior
             expected = attracted, satisfied, sums, work
-            scanning_step(tails, (α, s, of_pairs, g), others, leaving, expected)
+            scanning_step(tails, (α, s, is_by_pair, g), others, leaving, expected)
             if leaves_out:  # count only examined items, which makes EM faster
                 examined = displays - attracted / α
                 next_parameters[0][:] = smooth(clicked, examined, prior)
@@ -118,19 +118,19 @@ class ScanningEstimator(EMEstimator):
             mean = float(smooth(satisfied.sum(), trials.sum()))
             return [fitted, (2.0 * mean, 2.0 * (1.0 - mean))][: len(priors)]
 
-        of_each, n_shared = (2, 1) if of_pairs else (1, pairs.shape[1])
-        return self._climb(step, of_each, n_shared, len(pairs), refit)
+        n_pair_parameters, n_shared = (2, 1) if is_by_pair else (1, pairs.shape[1])
+        return self._run_em(step, n_pair_parameters, n_shared, len(pairs), refit)
 
 
 @entry
-def scanning_step(tails, law, others, leaving, expected):
+def scanning_step(tails, parameters, others, leaving, expected):
     """Compute the expectations of one EM step of the DBN or the DCM.
 
     Args:
         tails: the merged sessions that `merge_tails` returned.
-        law: a tuple of the attraction of each pair; the probability, for each group, that a user
-            leaves satisfied after a click; whether a group is a pair (DBN) rather than a position
-            (DCM); and the probability g that a user who has not left goes on.
+        parameters: a tuple of the attraction of each pair; the probability, for each group, that a
+            user leaves satisfied after a click; whether a group is a pair (DBN) rather than a
+            position (DCM); and the probability g that a user who has not left goes on.
         others: the evidence from other sessions about attraction.
         leaving: a tuple of the number of clicks in each group after which users may have left,
             including the trials of the prior; and this prior.
@@ -143,7 +143,7 @@ def scanning_step(tails, law, others, leaving, expected):
     """
     likelihood = could_go_on = went_on = 0.0
     pairs, last, weights = tails
-    α, s, of_pairs, g = law
+    α, s, is_by_pair, g = parameters
     attracted, satisfied, sums, work = expected
     tail, skip = work
     for session in range(len(pairs)):
@@ -156,13 +156,13 @@ def scanning_step(tails, law, others, leaving, expected):
             skip[k] = 1.0 - α[pairs[session, k]]
         p, group = 0.0, 0
         if last[session] >= 0:
-            group = pairs[session, last_certain] if of_pairs else last_certain
+            group = pairs[session, last_certain] if is_by_pair else last_certain
             p = s[group]
         no_clicks_below(tail, skip, last_certain, n_positions, g)
         end = p + (1.0 - p) * tail[last_certain + 1]
 
         # Estimate the same probabilities again, without this session's own evidence.
-        if others.explain:
+        if others.is_used:
             left = p / end
             reached = 1.0 - left
             for k in range(last_certain + 1, n_positions):
@@ -171,7 +171,7 @@ def scanning_step(tails, law, others, leaving, expected):
                 skip[k] = 1.0 - mean_without(
                     reached, α[pair], others.successes[pair], others.failures
                 )
-            if of_pairs and last[session] >= 0:
+            if is_by_pair and last[session] >= 0:
                 trials, (least_gone, least_stayed) = leaving[0][group], leaving[1]
                 stayed = max(trials * (1.0 - p) - (1.0 - left), least_stayed)
                 gone = max(trials * p - left, least_gone)
@@ -181,7 +181,7 @@ def scanning_step(tails, law, others, leaving, expected):
 
         # Infer who left after the last click, and how far the other users went.
         likelihood += weight * np.log(end)
-        if last[session] >= 0 and not (others.explain and last_certain == n_positions - 1):
+        if last[session] >= 0 and not (others.is_used and last_certain == n_positions - 1):
             satisfied[group] += weight * (p / end)
         reached = 1.0 - p / end  # the probability that the user has not left before position k
         for k in range(last_certain + 1, n_positions):
@@ -280,7 +280,7 @@ class DCMEstimator(ScanningEstimator):
     model_class = DependentClickModel
 
     def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
-        self.attraction_, leaving = self._em(pairs, clicks, of_pairs=False)
+        self.attraction_, leaving = self._estimate(pairs, clicks, is_by_pair=False)
         self.termination_ = np.append(leaving[:-1], leaving[-2:][0])
 
     def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:
@@ -318,7 +318,7 @@ class DBNEstimator(ScanningEstimator):
     perseverance_: float
 
     def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
-        self.attraction_, self.satisfaction_, g = self._em(pairs, clicks, of_pairs=True)
+        self.attraction_, self.satisfaction_, g = self._estimate(pairs, clicks, is_by_pair=True)
         self.perseverance_ = float(g[0])
 
     def conditional_probabilities(self, pairs: Indices, clicks: Clicks) -> Floats:

@@ -16,7 +16,7 @@ from ...core.kernels import entry, kernel
 from ...envs import ClickChainModel, ClickModel
 from .cascading import clicks_given_above
 from .counting import count_constants, last_clicks, list_length, merge_tails
-from .em import EMEstimator, Others, mean_without
+from .em import EMEstimator, OtherEvidence, mean_without
 from .estimator import Clicks, Floats, Indices
 from .priors import Prior, fit_prior, log_prior, smooth
 
@@ -61,7 +61,7 @@ class CCMEstimator(EMEstimator):
     def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
         leaves_out = self.prior is None
         last, n_pairs = last_clicks(clicks), len(self._codes) + 1
-        counts = count_constants(pairs, clicks, last, n_pairs, by_pair=True)
+        counts = count_constants(pairs, clicks, last, n_pairs, is_by_pair=True)
         clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
         # number of positions without a click above a session's last click
         passed_skips = np.maximum(last, 0).sum() - not_last.sum()
@@ -77,7 +77,7 @@ class CCMEstimator(EMEstimator):
             (α, τ), (prior,) = parameters, priors
             examined[:], relevant[:] = 0.0, 0.0
             # the successes include the expected number of relevant clicks
-            others = Others(leaves_out, prior[0] + clicked + coins * α, prior[1])
+            others = OtherEvidence(leaves_out, prior[0] + clicked + coins * α, prior[1])
             chain_step(tails, (α, τ), others, (examined, relevant, sums, work))
             likelihood, users = sums[0], sums[1:]
             after_click = (1.0 - α) * τ[1] + α * τ[2]
@@ -97,7 +97,7 @@ class CCMEstimator(EMEstimator):
         def refit(priors: list[Prior]) -> list[Prior]:
             return [fit_prior(clicked[:-1], (skipped + examined)[:-1], *priors)]
 
-        self.attraction_, τ = self._climb(step, 1, 3, len(pairs), refit)
+        self.attraction_, τ = self._run_em(step, 1, 3, len(pairs), refit)
         self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = (
             τ.tolist()
         )
@@ -118,13 +118,13 @@ class CCMEstimator(EMEstimator):
 
 
 @entry
-def chain_step(tails, law, others, expected):
+def chain_step(tails, parameters, others, expected):
     """Compute the expectations of one EM step for the last click of each session and for the
     positions below this click.
 
     Args:
         tails: the merged sessions that `merge_tails` returned.
-        law: a tuple of the attraction of each pair, and the array τ1, τ2, τ3.
+        parameters: a tuple of the attraction of each pair, and the array τ1, τ2, τ3.
         others: the evidence from other sessions about attraction.
         expected: the arrays to which the step writes. The first gets, for each pair, the expected
             number of examined displays below the positions that were certainly examined; the
@@ -133,7 +133,7 @@ def chain_step(tails, law, others, expected):
             users who could go on; and then the numbers of users who did. The fourth is ``(2, K)``
             working memory.
     """
-    α, τ = law
+    α, τ = parameters
     examined, relevant, sums, work = expected
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
     likelihood = skips = irrelevants = relevants = 0.0
@@ -152,7 +152,7 @@ def chain_step(tails, law, others, expected):
         below = no_clicks_from(tail, skip, last_certain, end_of_list, after_skip)
 
         # Estimate the same probabilities again, without this session's own evidence.
-        if others.explain:
+        if others.is_used:
             continues = after_skip
             if last[session] >= 0:
                 mean = α[pairs[session, last_certain]]

@@ -115,7 +115,7 @@ def count_where(numbers: Indices, mask: NDArray[np.bool_], size: int) -> Floats:
 
 
 def count_constants(
-    pairs: Indices, clicks: NDArray[np.int8], last: Indices, n_pairs: int, by_pair: bool
+    pairs: Indices, clicks: NDArray[np.int8], last: Indices, n_pairs: int, is_by_pair: bool
 ) -> ConstantCounts:
     """Compute the counts that stay the same in all steps of exact EM.
 
@@ -123,18 +123,18 @@ def count_constants(
         pairs, clicks: ``(N, K)`` pairs and clicks of the sessions.
         last: ``(N,)`` the position of each session's last click, from `last_clicks`.
         n_pairs: the number of pairs, including the pair that stands for all others.
-        by_pair: whether a group is a pair; if not, a group is a position.
+        is_by_pair: whether a group is a pair; if not, a group is a position.
     """
     positions = np.broadcast_to(np.arange(pairs.shape[1], dtype=np.int32), pairs.shape)
-    groups, n_groups = (pairs, n_pairs) if by_pair else (positions, pairs.shape[1])
+    groups, n_groups = (pairs, n_pairs) if is_by_pair else (positions, pairs.shape[1])
     is_shown, is_clicked, is_last = pairs >= 0, clicks > 0, positions == last[:, None]
     is_certain = positions <= np.maximum(last, 0)[:, None]
     is_end = positions == is_shown.sum(axis=1, keepdims=True) - 1
-    of_pairs = (is_shown, is_clicked, is_shown & ~is_clicked & is_certain)
-    of_groups = (is_clicked & ~is_last, is_clicked, is_last & is_end)
+    pair_masks = (is_shown, is_clicked, is_shown & ~is_clicked & is_certain)
+    group_masks = (is_clicked & ~is_last, is_clicked, is_last & is_end)
     return ConstantCounts(
-        *(count_where(pairs, mask, n_pairs) for mask in of_pairs),
-        *(count_where(groups, mask, n_groups) for mask in of_groups),
+        *(count_where(pairs, mask, n_pairs) for mask in pair_masks),
+        *(count_where(groups, mask, n_groups) for mask in group_masks),
     )
 
 
@@ -180,7 +180,7 @@ def merge_tails(pairs: Indices, last: Indices) -> tuple[Indices, Indices, Indice
 
 
 def count_by_context(
-    pairs: Indices, clicks: NDArray[np.int8], n_pairs: int, after_click: bool
+    pairs: Indices, clicks: NDArray[np.int8], n_pairs: int, uses_last_click: bool
 ) -> ContextCounts:
     """Count the displays and clicks of each pair in each context. A context in which a pair was
     never displayed has no cell.
@@ -188,16 +188,16 @@ def count_by_context(
     Args:
         pairs, clicks: ``(N, K)`` pairs and clicks of the sessions.
         n_pairs: P, the number of pairs.
-        after_click: whether the context is the position k together with the last click above it,
-            numbered ``k * K + last``, where ``last`` is the column of `UserBrowsingModel`; if not,
-            the context is the position alone.
+        uses_last_click: whether the context is the position k together with the last click above
+            it, numbered ``k * K + last``, where ``last`` is the column of `UserBrowsingModel`; if
+            not, the context is the position alone.
     """
     n_positions = pairs.shape[1]
     context = np.broadcast_to(np.arange(n_positions, dtype=np.int32), pairs.shape)
-    if after_click:
+    if uses_last_click:
         context = context * n_positions + last_clicks_above(clicks)
     is_shown = pairs >= 0
-    shape = n_pairs, n_positions**2 if after_click else n_positions
+    shape = n_pairs, n_positions**2 if uses_last_click else n_positions
     # A display counts 1, and a click 2**32 more, so that one pass sums both.
     counts = 1 + (clicks[is_shown].astype(np.int64) << 32)
     matrix = sparse.coo_array((counts, (pairs[is_shown], context[is_shown])), shape).tocsr()

@@ -113,46 +113,51 @@ class EMEstimator(Estimator):
         """
         return sum(abs(after - before) for before, after in pairwise(self.log_posterior_[-3:]))
 
-    def _climb(
-        self, step: Step, of_pairs: int, n_shared: int, n_sessions: int, refit: Refit | None = None
+    def _run_em(
+        self,
+        step: Step,
+        n_pair_parameters: int,
+        n_shared: int,
+        n_sessions: int,
+        refit: Refit | None = None,
     ) -> list[Floats]:
-        """Run EM, and return the final parameters: ``of_pairs`` arrays ``(P + 1,)`` with a value
-        for each pair, and an array ``(n_shared,)`` of parameters that all pairs share. Initially,
-        the parameters of pairs are the means of their priors, and the shared parameters are one
-        half.
+        """Run EM, and return the final parameters: ``n_pair_parameters`` arrays ``(P + 1,)`` with
+        a value for each pair, and an array ``(n_shared,)`` of parameters that all pairs share.
+        Initially, the parameters of pairs are the means of their priors, and the shared parameters
+        are one half.
 
         Each step also computes the log-posterior of its starting point, so checking whether the
         previous step was an improvement costs nothing.
 
         Args:
             step: the function that computes an EM step.
-            of_pairs, n_shared: the number of parameters of each pair, and the number of shared
-                parameters.
+            n_pair_parameters, n_shared: the number of parameters of each pair, and the number of
+                shared parameters.
             n_sessions: N, the number of sessions.
             refit: the function that fits the priors, attraction first, if no prior was given; by
                 default, the priors are not fitted, for models in which clicks do not determine the
                 scale of attraction and the prior sets this scale.
         """
         leaves_out = self.prior is None
-        priors = [self.prior or UNIFORM] * of_pairs
-        first = [np.full(len(self._codes) + 1, a / (a + b)) for a, b in priors]
-        point = np.concatenate([*first, np.full(n_shared, 0.5)])
-        ends = np.cumsum([0, *map(len, first), n_shared]).tolist()
+        priors = [self.prior or UNIFORM] * n_pair_parameters
+        initial = [np.full(len(self._codes) + 1, a / (a + b)) for a, b in priors]
+        point = np.concatenate([*initial, np.full(n_shared, 0.5)])
+        ends = np.cumsum([0, *map(len, initial), n_shared]).tolist()
         parts = [slice(*bounds) for bounds in pairwise(ends)]  # np.split is slow
 
-        def climb(point: Floats) -> tuple[float, Floats]:
+        def take_step(point: Floats) -> tuple[float, Floats]:
             next_point = point.copy()
             parameters = [point[part] for part in parts]
             following = [next_point[part] for part in parts]
             return step(parameters, priors, following), next_point
 
-        height, next_point = climb(point)
-        self.log_posterior_, self.n_iter_, self.converged_ = [height], 0, None
+        log_posterior, next_point = take_step(point)
+        self.log_posterior_, self.n_iter_, self.converged_ = [log_posterior], 0, None
         next_fit = 1
         while not self.converged_ and self.n_iter_ < self.iterations:
             before, point = point, next_point
-            height, next_point = climb(point)
-            self.log_posterior_.append(height)
+            log_posterior, next_point = take_step(point)
+            self.log_posterior_.append(log_posterior)
             if self.tol is not None:
                 self.converged_ = self._last_change() < self.tol * n_sessions
             if leaves_out and refit and (self.converged_ or len(self.log_posterior_) > next_fit):
@@ -163,14 +168,14 @@ class EMEstimator(Estimator):
             # the last step is always a plain step
             if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
                 extrapolated = extrapolate(before, point, next_point)
-                new_height, new_point = climb(extrapolated)
-                is_better = new_height >= height
+                new_log_posterior, new_point = take_step(extrapolated)
+                is_better = new_log_posterior >= log_posterior
                 if leaves_out:  # the likelihood may fall, so compare distances to a fixed point
                     new_size = np.abs(new_point - extrapolated).max()
                     is_better = new_size <= np.abs(next_point - point).max()
                 if is_better:
-                    point, height, next_point = extrapolated, new_height, new_point
-                self.log_posterior_.append(height)
+                    point, log_posterior, next_point = extrapolated, new_log_posterior, new_point
+                self.log_posterior_.append(log_posterior)
             self.n_iter_ = len(self.log_posterior_) - 1
         self.prior_ = priors[0]
         return [point[part] for part in parts]
@@ -191,18 +196,18 @@ def extrapolate(first: Floats, second: Floats, third: Floats) -> Floats:
     )
 
 
-class Others(NamedTuple):
+class OtherEvidence(NamedTuple):
     """The evidence from other sessions about the attraction of items. If no prior was given, EM
     computes a session's expectations from this evidence.
 
     Attributes:
-        explain: whether EM uses this evidence.
+        is_used: whether EM uses this evidence.
         successes: ``(P + 1,)`` the number of successes of each pair, including the successes of the
             prior.
         failures: the number of failures of the prior.
     """
 
-    explain: bool
+    is_used: bool
     successes: Floats
     failures: float
 

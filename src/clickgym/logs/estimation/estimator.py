@@ -22,7 +22,7 @@ from .priors import UNIFORM, Prior
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]
-Law = Callable[[Indices, Clicks], Floats]
+Predict = Callable[[Indices, Clicks], Floats]
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 """The estimator classes, by the short names of their click models. Every subclass of `Estimator`
@@ -130,7 +130,7 @@ class Estimator:
         """Return the log-probability of each session's clicks, ``(N,)``; minus infinity for clicks
         that the model excludes.
         """
-        return self._logs(log, self._conditional).sum(axis=1)
+        return self._log_probabilities(log, self._conditional).sum(axis=1)
 
     def score(self, log: ClickLog) -> float:
         """Return the mean log-likelihood per session of a log."""
@@ -143,9 +143,9 @@ class Estimator:
         A list that ends above a position does not count at this position. If all lists end above a
         position, the position's perplexity is NaN.
         """
-        logs = self._logs(log, lambda pairs, clicks: self._marginals(pairs))
+        by_position = self._log_probabilities(log, lambda pairs, clicks: self._marginals(pairs))
         with np.errstate(invalid="ignore"):
-            return np.exp(-logs.sum(axis=0) / (log.items >= 0).sum(axis=0))
+            return np.exp(-by_position.sum(axis=0) / (log.items >= 0).sum(axis=0))
 
     def predict_proba(self, log: ClickLog) -> Floats:
         """Return the probability of a click at each position of each session's list, ``(N, K)``; 0
@@ -213,7 +213,9 @@ class Estimator:
         numbers = np.arange(max(len(self._codes) + 1, self.n_positions_), dtype=np.int32)
         model = self._click_model(np.minimum(numbers, len(self._codes)))
         result, scratch = np.zeros(pairs.shape), np.empty((2, pairs.shape[1] + 1))
-        entry(marginals_of_lists(model.marginals_kernel))(model.parameters, pairs, scratch, result)
+        entry(make_marginals_kernel(model.marginals_kernel))(
+            model.parameters, pairs, scratch, result
+        )
         return result
 
     def _find(self, codes: NDArray[np.int64]) -> Indices:
@@ -243,14 +245,14 @@ class Estimator:
         pairs[order] = pair_of[numbers]
         return pairs
 
-    def _logs(self, log: ClickLog, law: Law) -> Floats:
+    def _log_probabilities(self, log: ClickLog, predict: Predict) -> Floats:
         """Return the log-probability of the observed click or skip at each position, ``(N, K)``; 0
         below the end of a list.
 
         Args:
             log: the sessions to score.
-            law: a function that returns the probability of a click at each position, ``(N, K)``.
-                Values below the end of a list are ignored.
+            predict: a function that returns the probability of a click at each position, ``(N,
+                K)``. Values below the end of a list are ignored.
 
         Raises:
             ValueError: a probability is not between 0 and 1.
@@ -262,7 +264,7 @@ class Estimator:
                 f"the log has {log.n_positions} positions, but this {type(self).__name__} was "
                 f"fitted to a log with {self.n_positions_}"
             )
-        probabilities = np.where(pairs < 0, 0.0, law(pairs, log.clicks))
+        probabilities = np.where(pairs < 0, 0.0, predict(pairs, log.clicks))
         wrong = outside_unit_interval(probabilities)
         if len(wrong):
             raise ValueError(
@@ -275,7 +277,7 @@ class Estimator:
 
 
 @cache
-def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
+def make_marginals_kernel(marginals: Callable[..., None]) -> Callable[..., None]:
     """Return a kernel that computes the click probabilities of many lists by calling the kernel
     ``marginals`` for each list.
     """

@@ -49,10 +49,10 @@ def fit_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Pr
         size = (1.0 - spread) / spread
         return mean * size, (1.0 - mean) * size
 
-    def depth(point: Floats) -> tuple[float, Floats]:
+    def loss_and_gradient(point: Floats) -> tuple[float, Floats]:
         mean, spread = expit(point)
         a, b = beta(mean, spread)
-        law = mean * (1.0 - mean) * spread * (1.0 - spread) ** 2
+        density = mean * (1.0 - mean) * spread * (1.0 - spread) ** 2
         gain = betaln(a + successes, b + failures) - betaln(a, b)
         both = psi(a + b + successes + failures) - psi(a + b)
         by_a = (psi(a + successes) - psi(a) - both).sum()
@@ -62,9 +62,9 @@ def fit_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Pr
             -(by_a * a + by_b * b) + 1.0 - 3.0 * spread,
         ]
         n = len(successes) + 1
-        return -float(gain.sum() + np.log(law)) / n, -np.array(slope) / n
+        return -float(gain.sum() + np.log(density)) / n, -np.array(slope) / n
 
     a, b = start
     point = logit([a / (a + b), 1.0 / (a + b + 1.0)])
-    a, b = beta(*expit(minimize(depth, point, jac=True, options={"gtol": 1e-6}).x))
+    a, b = beta(*expit(minimize(loss_and_gradient, point, jac=True, options={"gtol": 1e-6}).x))
     return float(a), float(b)

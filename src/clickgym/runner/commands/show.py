@@ -12,7 +12,7 @@ import typer
 
 from ...agents import AGENTS
 from ...core.messages import short_repr, unknown_message
-from ...core.modules import object_of
+from ...core.modules import import_user_object
 from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ...measure.metrics import AT_K, METRICS, Metric, metric_of
@@ -71,7 +71,11 @@ def text_of(name: str) -> str:
             )
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in BY_NAME or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        own = None if name in BY_NAME else object_of("agent, metric or environment (Id-v0)", name)
+        own = (
+            None
+            if name in BY_NAME
+            else import_user_object("agent, metric or environment (Id-v0)", name)
+        )
         if isinstance(own, Metric):
             return own.description
         agent: Any = resolve_agent(name)[0]

@@ -15,13 +15,13 @@ from ...agents.agent import BaseAgent, Seed, UnsuitedError
 from ...agents.rl.learner import LIBRARY_OF, adopt
 from ...core.checks import check_horizon
 from ...core.messages import short_repr, unknown_message
-from ...core.modules import object_of
+from ...core.modules import import_user_object
 from ...envs import ClickEnv
 from ...envs.base_env import name_of
 from ...envs.env_properties import sizes_of, user_model_of
 from ..run_errors import AgentError
 from .environments import EnvLike, make_env, maker_name, naming_errors
-from .labels import Arguments, Spec, split
+from .labels import Arguments, Spec, split_spec
 
 AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]
 """What you can pass as an agent: a spec, a class, a function, or these with arguments."""
@@ -65,7 +65,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
         >>> resolve_agent("TopRank:delta=0.1")
         (<class 'clickgym.agents.several_click_models.top_rank.TopRank'>, {'delta': 0.1})
     """
-    obj, hyperparameters = split(agent)
+    obj, hyperparameters = split_spec(agent)
     if not isinstance(obj, str):
         return _check_maker(obj, short_repr(obj)), hyperparameters
     if obj in BY_NAME:
@@ -75,7 +75,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
         raise ValueError(f"unknown agent {obj!r}; name it with its library, as {name}")
     if ":" not in obj:
         raise ValueError(f"{unknown_message('agent', obj, BY_NAME)}; {NAMING_HINT}")
-    return _check_maker(object_of("agent", obj), f"agent {obj!r}"), hyperparameters
+    return _check_maker(import_user_object("agent", obj), f"agent {obj!r}"), hyperparameters
 
 
 def _check_maker(obj: Any, subject: str) -> Callable[..., BaseAgent]:

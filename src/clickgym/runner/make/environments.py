@@ -12,9 +12,9 @@ from gymnasium.envs.registration import EnvSpec
 from ...core.checks import AN_ENV, check_kind
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.messages import short_repr, suggestions, unknown_message
-from ...core.modules import module_of
+from ...core.modules import import_user_module
 from ...envs import ENVIRONMENTS, ClickEnv, UserModel
-from .labels import Arguments, Spec, check_no_env_object, split
+from .labels import Arguments, Spec, check_no_env_object, split_spec
 
 EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | UserModel | tuple[Any, Mapping[str, Any]]
 """What you can pass as an environment: an id, a click model, or one of these with arguments."""
@@ -37,7 +37,7 @@ def resolve_env(env: EnvLike) -> ResolvedEnv:
         TypeError: no environment can be created from ``env``.
     """
     check_no_env_object(env)
-    maker, arguments = split(env)
+    maker, arguments = split_spec(env)
     if isinstance(maker, str):
         maker = _find_spec(maker)
     is_class = isinstance(maker, type) and issubclass(maker, UserModel)
@@ -54,7 +54,7 @@ def _find_spec(env_id: str) -> EnvSpec:
     """
     module, colon, name = env_id.rpartition(":")
     if colon:
-        module_of("environment", env_id)
+        import_user_module("environment", env_id)
     if name in gym.registry:
         return gym.registry[name]
     own = [each for each, spec in gym.registry.items() if not _is_of_gymnasium(spec)]

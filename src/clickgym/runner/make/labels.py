@@ -39,17 +39,17 @@ def split_label(text: str) -> tuple[str | None, str]:
     return (label, spec) if equals and ":" not in label else (None, text)
 
 
-def split(obj: Any) -> tuple[Any, dict[str, Any]]:
+def split_spec(obj: Any) -> tuple[Any, dict[str, Any]]:
     """Separate the name or class (or function, or click model) of an agent or environment from its
     arguments.
 
     Example:
         >>> from clickgym.agents import TopRank
-        >>> split("TopRank:delta=0.1"), split((TopRank, {}))[1]
+        >>> split_spec("TopRank:delta=0.1"), split_spec((TopRank, {}))[1]
         (('TopRank', {'delta': 0.1}), {})
     """
     if isinstance(obj, tuple) and len(obj) == 2 and isinstance(obj[1], Mapping):
-        maker, arguments = split(obj[0])
+        maker, arguments = split_spec(obj[0])
         return maker, {**arguments, **obj[1]}
     return parse_spec(obj) if isinstance(obj, str) else (obj, {})
 
@@ -64,7 +64,7 @@ def spec_of(obj: Any) -> str | None:
         'CascadeKLUCB:feedback=first_click'
         >>> spec_of(lambda: gym.make("PBMRank-v0"))
     """
-    maker, arguments = split(obj)
+    maker, arguments = split_spec(obj)
     name = maker if isinstance(maker, str) else import_name(maker)
     return None if name is None else format_spec(name, arguments)
 
@@ -96,7 +96,7 @@ def check_no_env_object(obj: Any) -> None:
         )
 
 
-def by_label(noun: str, objects: Iterable[Object] | Mapping[str, Object]) -> dict[str, Object]:
+def label_objects(noun: str, objects: Iterable[Object] | Mapping[str, Object]) -> dict[str, Object]:
     """Return a dictionary of agents or environments by label.
 
     The label is the spec, unless a mapping or the prefix ``LABEL=`` sets another label.
@@ -113,9 +113,9 @@ def by_label(noun: str, objects: Iterable[Object] | Mapping[str, Object]) -> dic
 
     Example:
         >>> from clickgym.agents import TopRank
-        >>> list(by_label("agent", [TopRank, "Random"]))
+        >>> list(label_objects("agent", [TopRank, "Random"]))
         ['TopRank', 'Random']
-        >>> by_label("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
+        >>> label_objects("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
         {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
     """
     if isinstance(objects, str) or not isinstance(objects, Iterable):
@@ -151,7 +151,7 @@ SHIPPED: Literal["shipped"] = "shipped"
 """The word in ``instances`` that stands for all instances in the package."""
 
 
-def all_instances(instances: Any) -> Sequence[Any]:
+def expand_instances(instances: Any) -> Sequence[Any]:
     """Return a sweep's instances as a list, with ``"shipped"`` replaced by all shipped instances.
 
     If ``instances`` is None, the list contains only None, which stands for the default instance of

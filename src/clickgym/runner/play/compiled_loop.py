@@ -40,7 +40,7 @@ class ChunkData(NamedTuple):
 
 
 @cache
-def session_loop(
+def make_loop_kernel(
     rank: Callable[..., None],
     update: Callable[..., None],
     measure: Callable[..., None],
@@ -59,17 +59,19 @@ def session_loop(
     play_one = make_session_kernel(session)
 
     @kernel
-    def sessions(data, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
+    def sessions(  # type: ignore[no-untyped-def]
+        data, env_rng, agent_state, agent_rng, ranking, n_sessions
+    ):
         constants, state, shown, totals = data.constants, data.state, data.shown, data.totals
         regret, rewards, n_clicks = totals[REGRET], totals[REWARD], totals[CLICKS]
-        last_reward, last_satisfied, played = 0.0, -1, np.int64(0)
+        last_reward, last_satisfied, n_played = 0.0, -1, np.int64(0)
         n_checkpoints = 0
-        while played < n_sessions:
-            rank(agent, agent_rng, ranking, *data.observed)
-            is_list, reward, expectation, satisfied = play_one(
+        while n_played < n_sessions:
+            rank(agent_state, agent_rng, ranking, *data.observed)
+            is_valid, reward, expectation, satisfied = play_one(
                 constants, state, env_rng, shown, ranking
             )
-            if not is_list:
+            if not is_valid:
                 break
             last_reward, last_satisfied = reward, satisfied
             regret += state.optimum[0] - expectation  # `State` lists the other such places
@@ -77,19 +79,19 @@ def session_loop(
             for k in range(len(ranking)):
                 n_clicks += shown.clicks[k]
             measure(data.contexts, ranking, shown.clicks, expectation, totals)
-            update(agent, ranking, shown.clicks, *data.observed)
-            played += 1
+            update(agent_state, ranking, shown.clicks, *data.observed)
+            n_played += 1
             shown.draws[0] = True  # from here on, an error comes from the users
             if advance(constants, state, np.int64(0), env_rng):
                 begin(constants, state, np.int64(0), env_rng)
             shown.draws[0] = False
-            if played == data.checkpoints[n_checkpoints]:
+            if n_played == data.checkpoints[n_checkpoints]:
                 totals[REGRET], totals[REWARD], totals[CLICKS] = regret, rewards, n_clicks
                 for i in range(len(totals)):
                     data.at_checkpoints[n_checkpoints, i] = totals[i]
                 n_checkpoints += 1
         totals[REGRET], totals[REWARD], totals[CLICKS] = regret, rewards, n_clicks
-        return played, last_reward, last_satisfied
+        return n_played, last_reward, last_satisfied
 
     return sessions
 
@@ -117,7 +119,7 @@ def play_compiled(run: Run) -> float:
             contexts = metrics.contexts(env)
             chunk_inputs = task.constants, state, observed, env.shown, contexts, meter.totals
             kernels = agent.rank_kernel, agent.update_kernel, metrics.kernel, *task.kernels
-            loop = entry(session_loop(*kernels))
+            loop = entry(make_loop_kernel(*kernels))
         size = min(chunk, meter.horizon - meter.step, env.next_change - env.steps)
         if metrics.held_out:
             size = min(size, meter.next_checkpoint - meter.step)

@@ -15,7 +15,7 @@ from ...core.errors import FAILURES, Fault, SessionError
 from ...core.kernels import clock
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
-from ...measure.session_reader import compiled_sessions, measure_stream, session_readers
+from ...measure.session_reader import read_all_sessions, read_stream_session, session_readers
 from ..run_errors import AgentError, agent_error
 from .run_inputs import Run
 
@@ -110,7 +110,7 @@ class RecordedStreams(VectorWrapper):
         if not self._is_compiled:
             self._add_checked(actions, contexts, outcome)
             return outcome
-        clicks, sessions = compiled_sessions(observations, infos)
+        clicks, sessions = read_all_sessions(observations, infos)
         rows = zip(
             sessions["regret"].tolist(), rewards.tolist(), clicks.sum(axis=1).tolist(), strict=True
         )
@@ -128,7 +128,7 @@ class RecordedStreams(VectorWrapper):
         meter, metrics = self._run.meter, self._run.metrics
         for b in range(self.num_envs):
             try:
-                clicks, reward, regret, info = measure_stream(self._readers, outcome, b)
+                clicks, reward, regret, info = read_stream_session(self._readers, outcome, b)
             except Fault as fault:
                 place = f"{name_of(self._run.env)}, session {meter.step + 1}"
                 raise SessionError(f"{place}: {fault}") from None

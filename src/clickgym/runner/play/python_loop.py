@@ -15,14 +15,14 @@ from ...core.errors import FAILURES, Fault
 from ...core.kernels import clock
 from ...core.messages import short_repr
 from ...envs.env_properties import click_env_of, clicks_of, sizes_of
-from ...envs.registration import without_own_wrappers, without_time_limit
+from ...envs.registration import time_limit_removed, without_own_wrappers
 from ...measure.session_reader import SessionReader
 from ..run_errors import agent_error, check_list, environment_error
 from .run_inputs import CHUNK, Run, first_observation
 
 
 def show_list(
-    env: gym.Env, ranking: Any, measure: SessionReader | None
+    env: gym.Env, ranking: Any, read_session: SessionReader | None
 ) -> tuple[tuple[Any, ...], NDArray[np.int8], float, float]:
     """Show a list to a user. Return what ``env.step`` returned, and the session's clicks, reward
     and regret.
@@ -30,17 +30,17 @@ def show_list(
     Args:
         env: the environment.
         ranking: the list.
-        measure: a `SessionReader` of the environment; None for a `ClickEnv` without wrappers of
-            its user, whose results need no check.
+        read_session: a `SessionReader` of the environment; None for a `ClickEnv` without wrappers
+            of its user, whose results need no check.
 
     Raises:
         Fault: the result of ``env.step`` has another form, a click is neither 0 nor 1, a reward or
             regret is not finite, or a wrapper showed a different list.
     """
-    if measure is None:
+    if read_session is None:
         outcome: Any = env.step(ranking)
         return outcome, clicks_of(outcome[0]), float(outcome[1]), outcome[4]["regret"]
-    click_env = measure.click_env
+    click_env = read_session.click_env
     outcome = env.step(ranking if click_env is not None else np.array(ranking))
     if not isinstance(outcome, tuple) or len(outcome) != 5 or not isinstance(outcome[4], Mapping):
         expected = "(observation, reward, terminated, truncated, info)"
@@ -53,7 +53,7 @@ def show_list(
             "wrapper that changes lists"
         )
     observation, reward, _, _, info = outcome
-    return outcome, *measure(observation, reward, info)
+    return outcome, *read_session(observation, reward, info)
 
 
 def _copy_observation(observation: Any, click_env: Any) -> Any:
@@ -80,8 +80,8 @@ def play_python(run: Run) -> float:
     last_report, next_report = meter.step, start + CHUNK
     agent.leave()
     # The step limit of a registered id would make users with memory leave after 1000 sessions.
-    with without_time_limit(env) as env:
-        measure = None if click_env is without_own_wrappers(env) else SessionReader(env)
+    with time_limit_removed(env) as env:
+        read_session = None if click_env is without_own_wrappers(env) else SessionReader(env)
         observation = _copy_observation(run.observation, click_env)
         while meter.step < meter.horizon:
             try:
@@ -91,7 +91,7 @@ def play_python(run: Run) -> float:
                 raise agent_error(agent, env, f"step {meter.step + 1}", error) from error
             contexts = metrics.before_step(env.unwrapped)[0] if metrics.summed else ()
             try:
-                outcome, clicks, reward, regret = show_list(env, ranking, measure)
+                outcome, clicks, reward, regret = show_list(env, ranking, read_session)
             except FAILURES as error:
                 raise environment_error(agent, env, f"step {meter.step + 1}", error) from error
             next_observation, _, has_left, is_cut, info = outcome

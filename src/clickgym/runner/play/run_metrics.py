@@ -39,7 +39,7 @@ below the expected reward of the best list.
 
 
 @cache
-def add_metric(
+def make_metrics_kernel(
     value: Callable[..., float], column: int, measure_rest: Callable[..., None]
 ) -> Callable[..., None]:
     """Return a kernel that adds a session's value of one metric to the totals, and then calls
@@ -129,7 +129,7 @@ class Metrics:
         for column, name in reversed(list(enumerate(self.summed, N_TOTALS))):
             kernel = self._metrics[name].kernel
             assert kernel is not None
-            self.kernel = add_metric(kernel, column, self.kernel)
+            self.kernel = make_metrics_kernel(kernel, column, self.kernel)
         self._measure = entry(self.kernel)
         self._state: Any = None
         self._contexts: list[tuple[Any, ...]] = []

@@ -44,7 +44,7 @@ ZOOM = 1000
 """On logarithmic axes, the first thousandth of the sessions is left out, because all agents still
 explore in these sessions.
 """
-LEAST_DRAWN_REGRET = 1e-3
+MIN_DRAWN_REGRET = 1e-3
 """Regret below this value is not drawn on a logarithmic axis, because such a value is a rounding
 error or the regret of `Oracle`.
 """
@@ -300,8 +300,8 @@ def _draw(
     is_regret, floor = measure == "regret", -math.inf
     if is_regret and curves["regret"].null_count():
         measure = "reward"
-    if is_regret and options.log and (curves[measure] > LEAST_DRAWN_REGRET).any():
-        floor = LEAST_DRAWN_REGRET
+    if is_regret and options.log and (curves[measure] > MIN_DRAWN_REGRET).any():
+        floor = MIN_DRAWN_REGRET
         axes.set(xscale="log", yscale="log")
     label = options.text(measure)
     if is_regret:

@@ -59,7 +59,7 @@ def play_missing(
     file = None if folder is None else folder / RUNS / f"{token_hex(8)}.jsonl"
     opened = b"" if folder is None else (folder / CONFIG).read_bytes()
     jobs = _missing_jobs(plans, finished_runs)
-    n_left = sum(len(numbers) for _, numbers in jobs)
+    n_left = sum(len(run_indices) for _, run_indices in jobs)
     n_runs = sum(plan.cell.runs for plan in plans)
     pairs = {(plan.cell.env, plan.cell.agent) for plan, _ in jobs}
     finished = n_runs - n_left
@@ -85,7 +85,7 @@ KINDS_OF_WORKERS: tuple[Literal["threads", "processes"], ...] = ("threads", "pro
 slowly, and the time left is known only while the last kind plays.
 """
 Job = tuple[Plan, Sequence[int]]
-"""The runs that a worker plays in one call: the plan of their cell, and the runs' numbers."""
+"""The runs that a worker plays in one call: the plan of their cell, and the indices of the runs."""
 
 
 def _missing_jobs(plans: Sequence[Plan], finished_runs: Container[RunKey]) -> list[Job]:
@@ -97,8 +97,8 @@ def _missing_jobs(plans: Sequence[Plan], finished_runs: Container[RunKey]) -> li
     """
     jobs_of_pair: dict[tuple[str, str], list[Job]] = {}
     for plan in plans:
-        env, instance, agent, runs, _ = plan.cell
-        missing = [run for run in range(runs) if (env, instance, agent, run) not in finished_runs]
+        env, instance, agent, n_runs, _ = plan.cell
+        missing = [run for run in range(n_runs) if (env, instance, agent, run) not in finished_runs]
         for start in range(0, len(missing), plan.runs_per_call):
             job = plan, missing[start : start + plan.runs_per_call]
             jobs_of_pair.setdefault((env, agent), []).append(job)
@@ -155,7 +155,7 @@ def _play_jobs(
 
 def play_runs_in_worker(
     plan: Plan,
-    numbers: Sequence[int],
+    run_indices: Sequence[int],
     config: Config,
     users: Mapping[str, type[UserModel]],
     count: NDArray[np.int64],
@@ -167,7 +167,7 @@ def play_runs_in_worker(
 
     Args:
         plan: the plan of the cell.
-        numbers: the numbers of the runs to play.
+        run_indices: the indices of the runs to play.
         config: the configuration of the sweep.
         users: the classes of users that are defined outside clickgym, keyed by name. Without
             ``users``, the worker process would not know classes that a script or a notebook
@@ -182,17 +182,17 @@ def play_runs_in_worker(
     UserModel.classes.update(users)
     for fingerprint in config.fingerprints().values():
         set_values(fingerprint.values)
-    return play_runs(plan, numbers, config, on_chunk)
+    return play_runs(plan, run_indices, config, on_chunk)
 
 
 def play_runs(
-    plan: Plan, numbers: Sequence[int], config: Config, on_chunk: OnChunk | None = None
+    plan: Plan, run_indices: Sequence[int], config: Config, on_chunk: OnChunk | None = None
 ) -> FinishedRuns:
     """Play runs of a cell, and return the runs by key.
 
     Args:
         plan: the plan of the cell.
-        numbers: the numbers of the runs to play.
+        run_indices: the indices of the runs to play.
         config: the configuration of the sweep.
         on_chunk: a function that is called from time to time with the number of sessions since its
             last call; by default, none.
@@ -201,13 +201,13 @@ def play_runs(
     steps = np.array(config.checkpoints)
     env_label, instance, agent_label = plan.cell[:3]
     runs = FinishedRuns()
-    for number in numbers:
-        seed = run_seed(config.seed, instance, number, plan.n_queries)
+    for run_index in run_indices:
+        seed = run_seed(config.seed, instance, run_index, plan.n_queries)
         agent = make_resolved_agent(own_copies(plan.agent), env, config.horizon, seed)
         if isinstance(agent, FrozenPolicy):
             engine_of(agent, env)  # tells the agent the space of observations, which it flattens
         result = play_run(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
-        runs[env_label, instance, agent_label, number] = replace(
+        runs[env_label, instance, agent_label, run_index] = replace(
             result, env=env_label, instance=instance, agent=agent_label, seed=seed
         )
     return runs

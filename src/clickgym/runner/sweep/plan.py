@@ -13,7 +13,7 @@ import numpy as np
 from ...agents.agent import UnsuitedError
 from ...core.errors import SessionError
 from ...core.kernels import uncompiled
-from ...core.modules import module_of
+from ...core.modules import import_user_module
 from ...envs import ClickEnv
 from ...envs.env_properties import sizes_of, user_model_of
 from ...measure.metrics import is_own_metric, metric_of
@@ -21,7 +21,7 @@ from ..fingerprint import fingerprint_of, warnings_of_same_users
 from ..make.agents import AgentLike, ResolvedAgent, make_agent, make_resolved_agent, resolve_agent
 from ..make.copies import own_copies, warn_of_shared_arguments
 from ..make.environments import EnvLike, ResolvedEnv, make_env, resolve_env
-from ..make.labels import all_instances, split_label
+from ..make.labels import expand_instances, split_label
 from ..play.play_run import (
     Engine,
     check_episode,
@@ -97,7 +97,7 @@ def make_plans(
     pairs = set[tuple[str, str]]()
     errors: dict[str, UnsuitedError] = {}
     for (env_label, resolved_env), instance in product(
-        resolved_envs.items(), all_instances(instances)
+        resolved_envs.items(), expand_instances(instances)
     ):
         env = make_env(own_copies(resolved_env), instance)
         sizes_of(env)  # an error here comes from the environment, not from an agent
@@ -221,7 +221,7 @@ def config_of(
         checkpoints=checkpoints,
         metrics=[*metrics],
         own_metrics={
-            name: fingerprint_of(name, module_of("metric", name))
+            name: fingerprint_of(name, import_user_module("metric", name))
             for _, name in map(split_label, metrics)
             if is_own_metric(name)
         },

@@ -16,7 +16,7 @@ from ...measure.meter import checkpoint_steps
 from ...measure.result import warn_of_negative_regret
 from ..make.agents import AgentLike
 from ..make.environments import EnvLike
-from ..make.labels import by_label
+from ..make.labels import label_objects
 from ..play.play_run import Engine
 from ..play.run_metrics import Metrics
 from ..results import Results
@@ -126,7 +126,7 @@ def sweep(
     metrics, steps = Metrics(metrics).specs, checkpoint_steps(horizon, checkpoints).tolist()
     if n_jobs == 0 or not (n_jobs is None or is_integer(n_jobs)):
         raise value_error("n_jobs", n_jobs, "a number of workers, or -1 for all processors")
-    envs, agents = by_label("environment", envs), by_label("agent", agents)
+    envs, agents = label_objects("environment", envs), label_objects("agent", agents)
     plans = make_plans(envs, agents, instances, horizon, runs, metrics, engine)
     config = config_of(
         plans, envs, agents, horizon=horizon, checkpoints=steps, metrics=metrics, seed=seed
