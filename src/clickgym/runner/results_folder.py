@@ -229,8 +229,7 @@ def open_folder(
 ) -> tuple[Config, FinishedRuns]:
     """Create a results folder, or open an existing folder to add runs to its sweep.
 
-    Only finished runs count. What the folder's configuration says about a label without a finished
-    run is replaced, and so is all of it if no run is finished.
+    What the folder's configuration says about a label without a finished run is replaced.
 
     Args:
         folder: the folder, created if missing.
@@ -272,11 +271,10 @@ def open_folder(
         for name in ("metrics", "seed"):  # these may differ in results that are joined
             old, new = getattr(saved, name), getattr(config, name)
             fault = fault if old == new else f"{name} is {old}, not {new}"
-        if fault is not None and runs:
+        if fault is not None:
             cure = "choose another folder (--out), or delete its runs and start again (--overwrite)"
             raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None
-        if fault is None:
-            config = saved.merge(config)
+        config = (saved if runs else played).merge(config)
         if config != saved:
             write_whole(file, config.to_json())
     (folder / RUNS).mkdir(exist_ok=True)
