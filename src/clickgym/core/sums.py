@@ -8,11 +8,10 @@ Environments and agents therefore use the functions of this module instead of ``
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .kernels import kernel
-
-Floats = NDArray[np.float64]
+from .state import Floats
 
 
 @kernel

@@ -74,7 +74,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     regret: float = 0.0
     _last: tuple[NDArray[np.int64], float, int, float] | None = None
     """The list, the reward, the position at which the user left satisfied (or -1) and the regret of
-    the last session; None before the first session.
+    the last session (after a compiled run, the regret of several); None before the first session.
     """
 
     def __init__(

@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import check_kind, check_labels
+from ..core.state import Floats
 from .estimation.counting import unique_rows
 from .estimation.em import fit_quietly
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator, check_models_to_fit
@@ -48,7 +49,6 @@ MIN_QUERIES = 5
 RESAMPLES = 10_000
 """The number of bootstrap samples of the queries from which a 95 % interval is computed."""
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
 
 

@@ -45,14 +45,13 @@ from ..core.checks import (
 )
 from ..core.files import one_line_errors
 from ..core.messages import as_call, short_repr, value_error
+from ..core.state import Floats, Ints
 from ..core.sums import weighted_sums
 from ..envs import ContextualModel, DynamicBayesianModel, Instance
 from ..measure.metrics import mean_ndcg
 from .reading import label_text, open_unzipped
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 EXPECTED = "expected lines of the form: grade qid:Q feature:value ... # comment"
 LINE_START = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"

@@ -26,6 +26,7 @@ from ..core.checks import as_array
 from ..core.kernels import kernel
 from ..core.messages import short_repr, unknown_message, value_error
 from ..core.modules import import_user_object
+from ..core.state import Floats
 from ..core.sums import weighted_sums
 from ..envs import ClickEnv, ClickVectorEnv
 from ..envs.env_properties import user_model_of
@@ -320,7 +321,6 @@ def is_share(name: str) -> bool:
 # ------------------------------------------------------------------------------- held-out queries
 
 
-Floats = NDArray[np.float64]
 Query = tuple[str, NDArray[Any], Floats]
 """A query: its name in messages, and its n documents' features ``(n, d)`` and gains ``(n,)``."""
 

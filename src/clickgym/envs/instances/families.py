@@ -13,10 +13,10 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.checks import check_positions
 from ...core.files import read_json
+from ...core.state import Floats
 from ..click_models.cascade import CascadeModel
 from ..click_models.click_model import CLICK_MODELS, ClickModel
 from ..click_models.mixture import MixtureModel
@@ -36,8 +36,6 @@ from .instance import (
     instance_of,
     load_instance,
 )
-
-Floats = NDArray[np.float64]
 
 # ------------------------------------------------------------------------------------ of the papers
 

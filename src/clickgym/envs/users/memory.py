@@ -25,13 +25,13 @@ from ...core.checks import (
     check_positions,
     probabilities,
 )
+from ...core.state import Floats
 from ...core.sums import solve, weighted_sums
 from ..simulation.scan import best_scan
 from ..simulation.user_model import UserModel
 from ..spaces import named_ranking
 from .memory_kernels import MemoryConstants, MemoryTask
 
-Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
 
 TOLERANCE = 1e-13

@@ -24,10 +24,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.kernels import entry
+from ...core.state import Floats
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from .counting import count_by_context
 from .em import EMEstimator
-from .estimator import Clicks, Floats, Indices, fill_by
+from .estimator import Clicks, Indices, fill_by
 from .priors import Prior, log_prior, smooth
 
 MAX_EXAMINATION = 1.0 - 1e-9  # the largest examination probability, so that every skip is possible

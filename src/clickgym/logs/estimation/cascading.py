@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.kernels import entry, kernel
+from ...core.state import Floats
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from .counting import count_constants, count_where, last_clicks, list_length, merge_tails
 from .em import EMEstimator, OtherEvidence, mean_without
-from .estimator import Clicks, Estimator, Floats, Indices, fill_by
+from .estimator import Clicks, Estimator, Indices, fill_by
 from .priors import UNIFORM, Prior, fit_prior, log_prior, smooth
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.kernels import entry, kernel
+from ...core.state import Floats
 from ...envs import ClickChainModel, ClickModel
 from .cascading import clicks_given_above
 from .counting import count_constants, last_clicks, list_length, merge_tails
 from .em import EMEstimator, OtherEvidence, mean_without
-from .estimator import Clicks, Floats, Indices
+from .estimator import Clicks, Indices
 from .priors import Prior, fit_prior, log_prior, smooth
 
 

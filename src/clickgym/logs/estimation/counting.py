@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ...core.kernels import kernel
+from ...core.state import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from ...core.checks import check_count, check_number
 from ...core.kernels import kernel
+from ...core.state import Floats
 from ..log import ClickLog
-from .estimator import Estimator, Floats
+from .estimator import Estimator
 from .priors import UNIFORM, Prior
 
 Step = Callable[[list[Floats], list[Prior], list[Floats]], float]

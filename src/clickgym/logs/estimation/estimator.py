@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from ...core.checks import check_kind, check_labels, check_number, outside_unit_interval
 from ...core.kernels import entry, kernel
 from ...core.messages import unknown_message, value_error
+from ...core.state import Floats
 from ...envs import CLICK_MODELS, ClickModel
 from ..log import ClickLog
 from .counting import by_query, list_length
 from .priors import UNIFORM, Prior
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]
 Predict = Callable[[Indices, Clicks], Floats]

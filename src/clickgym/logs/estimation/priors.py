@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, logit, psi
 
-from .counting import Floats
+from ...core.state import Floats
 
 Prior = tuple[float, float]
 
