@@ -46,6 +46,17 @@ def sample_clicks_only(parameters, ranking, uniforms, clicks, examined):
 
 
 @kernel
+def sample_for_few_clicks(parameters, ranking, uniforms, clicks, examined):
+    n_clicks = 0  # matters only where many items are clicked
+    for k in range(len(ranking)):
+        examined[k] = uniforms[k] < parameters.examination[k]
+        chance = parameters.examination[k] * parameters.attraction[ranking[k]]
+        clicks[k] = n_clicks < 4 and uniforms[k] < chance
+        n_clicks += clicks[k]
+    return -1
+
+
+@kernel
 def sample_without_return(parameters, ranking, uniforms, clicks, examined):
     for k in range(len(ranking)):
         examined[k] = clicks[k] = 0
@@ -138,6 +149,7 @@ FAULTS = {
     CountsByMethod: "n_uniforms is <bound method ",
     planted(marginals_of_neighbours): "the click probability of position 1 changes .* below",
     planted(sample_clicks_only): "sample left an entry of clicks or examined that is not 0 or 1",
+    planted(sample_for_few_clicks): r"the click probability of \[2, 0, 3, 1, 4\] is ",
     planted(marginals_of_attraction): r"the click probability of \[2, 0, 3\] is ",
     planted(expected_any_less): r"the expected reward \(any_click, cutoff 2\) is ",
     OutOfRange: r"best_ranks returned array\(\[9\]\) for clicks, cutoff 1; expected",

@@ -167,11 +167,13 @@ def check_number(
     number = float(value) if is_number and abs(value) <= MAX_NUMBER else math.nan
     if least <= number <= most and above < number < below:
         return number
-    lower = f">= {least:g}" if least > above else f"> {above:g}"
-    upper = f" and <= {most:g}" if most < below else f" and < {below:g}"
-    bounds = lower + upper * (min(most, below) < math.inf)
-    is_share = (least, most) == (0, 1)
-    raise value_error(name, value, "a probability" if is_share else f"a finite number {bounds}")
+    bounds = []
+    if max(least, above) > -math.inf:
+        bounds.append(f">= {least:g}" if least > above else f"> {above:g}")
+    if min(most, below) < math.inf:
+        bounds.append(f"<= {most:g}" if most < below else f"< {below:g}")
+    expected = f"a finite number {' and '.join(bounds)}".rstrip()
+    raise value_error(name, value, "a probability" if (least, most) == (0, 1) else expected)
 
 
 # ------------------------------------------------------------ arrays
