@@ -128,13 +128,13 @@ def check_runs(last: polars.DataFrame) -> None:
         lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         own, least, most = last.filter(IS_OWN)["step"], min(ends["step"]), max(ends["step"])
         cure = f"play the longer runs again, with horizon={least}"
-        if least in own:
+        if last.select(IS_OWN.filter(col("step") > least).all()).item():
+            cure = f"use only the first sessions of your own loop: env.result(name, {least})"
+        elif least in own:
             cure = (
                 f"continue your own loop until env.meter.step is {most}, or {cure}. A loop may "
                 f"have fewer sessions than steps: {NO_SESSION}"
             )
-        elif len(own):
-            cure = f"use only the first sessions of your own loop: env.result(name, {least})"
         raise ValueError(
             "runs have different numbers of sessions, so they cannot be compared: "
             f"{lengths}; {cure}"

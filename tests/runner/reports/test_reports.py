@@ -417,6 +417,9 @@ def test_policies_that_did_not_learn_are_named(tmp_path):
         marked = {text.partition(":")[0] for text in format_table(table).notes if "learn" in text}
         assert marked == {*table.names("agent")} - {"TopRank"}
     assert results.table("TopRank").filter(agent="mine")["difference"].count() == 1
+    notes = " ".join(format_table(clickgym.Results([one, results]), "TopRank").notes)
+    assert "its: no differences, because the seeds are not TopRank's." in notes
+    assert "mine: ± and p are about this policy, not about other trainings." in notes
 
 
 def test_facts_of_loops_are_shown_everywhere():

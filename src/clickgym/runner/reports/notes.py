@@ -20,7 +20,7 @@ from ...core.text import shorten
 from ...measure.metrics import is_sum
 from ..fingerprint import warnings_of_same_users
 from ..make.agents import requirements, resolve_agent
-from .summaries import HAS_OTHER_USERS, IS_LEARNER, IS_OWN, measure_of, remarks
+from .summaries import HAS_OTHER_USERS, IS_FROZEN, IS_LEARNER, IS_OWN, measure_of, remarks
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -152,8 +152,8 @@ def _join_names(names: Sequence[str]) -> str:
 
 def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     """Yield notes that name the agents that learned from rewards only, and those whose users differ
-    from the reference's users: agents that trained on their own users, played in your own loop, or
-    played other instances.
+    from the reference's users: agents that trained on their own users, played in your own loop, had
+    other seeds, or played other instances.
     """
     reference = table["reference"][0]
     if results.rows["agent"].n_unique() > 1:
@@ -173,8 +173,20 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
                 f"{_join_names(own_loops)}: no differences, because only runs of clickgym.run and "
                 "sweep are known to have the same users."
             )
+        users = results.rows.select("agent", "env", "instance", "seed").unique()
+        of_reference = users.filter(agent=reference)
+        near, met = (
+            {*users.join(of_reference, on=["env", "instance", *same], how="semi")["agent"]}
+            for same in ([], ["seed"])
+        )
+        apart = unpaired & near - met.union(separate, own_loops)
+        if others := [name for name in results.names("agent") if name in apart]:
+            yield f"{_join_names(others)}: no differences, because the seeds are not {reference}'s."
         if reference in (*separate, *own_loops) and not table["difference"].count():
             yield f"No agent had the same users as {reference}, so there are no differences."
+    is_one_policy = IS_FROZEN & col("sweep_seed").is_not_null()
+    if frozen := [*results.rows.filter(is_one_policy)["agent"].unique(maintain_order=True)]:
+        yield f"{_join_names(frozen)}: ± and p are about this policy, not about other trainings."
     instances = results.rows.group_by("env", "agent", maintain_order=True).agg(
         col("instance").unique().sort()
     )
