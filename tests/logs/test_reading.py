@@ -295,6 +295,8 @@ def test_a_log_without_queries_is_one_query_and_a_line_says_so(log_file):
         with pytest.warns(UserWarning, match=f"{name}: no column query, so all sessions"):
             assert read_log(source).query_labels == ("all",)
     assert read_log(path, columns={"query": "term"}).query_labels == ("q", "r")
+    with pytest.raises(ValueError, match=r"log.csv has no column query; leave query=query out"):
+        read_log(path, columns={"query": "query"})
     other = log_file("other.csv", LINES)
     with pytest.raises(ValueError, match=r"/log.csv has no column query, but other files do"):
         read_log([other, path])

@@ -295,8 +295,9 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
     write(own_metric=OWN.replace("return 1.0", "return 2.0 / 2.0"))
     with pytest.raises(ValueError, match=r"because own_metric has changed"):
         sweep(runs=2, metrics=["any_click", name])
-    for metrics in ([name], {column: "own_metric:no_click"} if label else [name]):
-        assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=metrics).metrics] == [column]
+    mapping = {column: "own_metric:no_click", "ndcg": "ndcg"}
+    for metrics in ([name, "ndcg"], mapping if label else [name, "ndcg"]):
+        assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=metrics).metrics] == [column, "ndcg"]
     wrong = "has the label 'ndcg'|has a label, but only|has the name of a column|no label before"
     own = ("ndcg=own_metric:no_click", "step=own_metric:no_click")
     for name in (*own, "share=any_click", "=ndcg"):

@@ -151,6 +151,8 @@ def read_log(
         rows = rows.with_columns(session=pl.format("{}:{}", "file", "session"))
         sources["ids_per_file"] = True
     if "query" not in rows:
+        if "query" in (columns or {}):
+            raise ValueError(f"{name} has no column query; leave query=query out, or name another")
         warnings.warn(
             f"{name}: no column query, so all sessions count as one query; if another "
             "column holds the queries, pass columns={'query': NAME}, or --columns "

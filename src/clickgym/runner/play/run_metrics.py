@@ -96,7 +96,8 @@ class Metrics:
             expected = 'names such as "ndcg", and "my_module:my_metric" for your own metric'
             raise value_error("metrics", metrics, expected)
         if isinstance(metrics, Mapping):
-            metrics = [f"{label}={name}" for label, name in metrics.items()]
+            labelled = metrics.items()
+            metrics = [name if label == name else f"{label}={name}" for label, name in labelled]
         self.specs = check_labels("metrics", metrics)
         pairs = [split_label(spec) for spec in self.specs]
         self.names = check_labels("metrics", [label or name for label, name in pairs])

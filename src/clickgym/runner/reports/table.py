@@ -91,7 +91,7 @@ def print_results(
         print_text(console, note)
     if missing := results.missing_runs:
         of_agents = ", ".join(f"{shorten(agent)} {n:,}" for agent, n in sorted(missing.items()))
-        cure = "To resume, run the command that began them again."
+        cure = "To resume, run the command that began them again, or choose other --agents."
         print_text(console, f"Runs not finished: {sum(missing.values()):,} ({of_agents}). {cure}")
     console.print()
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents import FrozenPolicy
-from ...core.errors import WorkerError
+from ...core.errors import SessionError, WorkerError
 from ...envs import UserModel
 from ..make.agents import make_resolved_agent
 from ..make.copies import own_copies
@@ -206,7 +206,12 @@ def play_runs(
         agent = make_resolved_agent(own_copies(plan.agent), env, config.horizon, seed)
         if isinstance(agent, FrozenPolicy):
             engine_of(agent, env)  # tells the agent the space of observations, which it flattens
-        result = play_run(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
+        metrics = Metrics(config.metrics)
+        try:
+            result = play_run(agent, env, plan.engine, steps, metrics, seed, on_chunk)
+        except SessionError as error:
+            place = f"agent {agent_label}, instance {instance}, run {run_index}, seed {seed}"
+            raise type(error)(f"{error} [{place}]") from error
         runs[env_label, instance, agent_label, run_index] = replace(
             result, env=env_label, instance=instance, agent=agent_label, seed=seed
         )
