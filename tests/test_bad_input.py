@@ -72,7 +72,8 @@ RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'an
 RUN --metrics clumsy:share        the module 'clumsy' has no 'share' (available: NoAgent,
 RUN --metrics clumsy:builtin      whose kernel is a function, as in Metric(
 report finished --measure mine    unknown measure 'mine' (available: regret, reward)
-RUN --measure ndcg                unknown measure 'ndcg' (available: regret, reward)
+RUN --measure ndcg                --measure ndcg needs --metrics ndcg
+RUN --measure rewards             unknown measure 'rewards'; did you mean 'reward'?
 RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an integer k
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV CartPole-v1                   plays only environments in which an action is a list of items

@@ -368,7 +368,7 @@ def _warn_of_short_episodes(stream: Any) -> None:
     if limit and model is not None and model.max_episode_steps is None:
         warnings.warn(
             f"{name_of(stream)}: max_episode_steps={limit} ends episodes before users leave, and "
-            "new users are in no bad state yet, so the results cannot be compared with those of "
+            "no click has changed new users yet, so the results cannot be compared with those of "
             "clickgym.run; leave max_episode_steps out",
             stacklevel=3,
         )

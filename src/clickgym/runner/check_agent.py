@@ -270,7 +270,8 @@ class _Check:
             raise Fault(
                 f"the regret after {counted(int(COMPARED_AT[i]), 'session')} is {rising[i]:.3g} if "
                 f"attraction rises with the item id, but {falling[i]:.3g} if attraction falls "
-                "with it; break ties at random, because item ids carry no information"
+                "with it; item ids carry no information: break ties at random, and let update "
+                "write at ranking, not at positions"
             )
 
     def warn_if_worse_than_random(self) -> None:

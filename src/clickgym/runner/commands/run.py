@@ -147,7 +147,10 @@ def run(
     and continue later with the same command. You can also add agents or runs to the folder; for a
     different seed or horizon, use a new folder.
     """
-    check_choice("measure", measure, ["regret", "reward", *Metrics(metrics or ()).names])
+    measured = [*Metrics(metrics or ()).names]
+    if measure in METRICS and measure not in measured:
+        raise ValueError(f"--measure {measure} needs --metrics {measure}")
+    check_choice("measure", measure, ["regret", "reward", *measured])
     engine_name: Any = engine
     results = sweep(
         envs,

@@ -17,6 +17,7 @@ from polars import col
 
 from ...core.checks import outside_unit_interval
 from ...core.text import shorten
+from ...envs.instances.instance import shipped_instances
 from ...measure.metrics import is_sum
 from ..fingerprint import warnings_of_same_users
 from ..make.agents import requirements, resolve_agent
@@ -75,10 +76,16 @@ def notes_on_instances(
         envs = _join_names(
             [names.get(env, env) for env in mixed["env"].unique(maintain_order=True)]
         )
-        families = _join_names(sorted({name.partition(":")[0] for name in mixed["instance"]}))
+        shipped = shipped_instances()
+        families = sorted(
+            {
+                "the shipped queries" if name in shipped else name.partition(":")[0]
+                for name in mixed["instance"]
+            }
+        )
         yield (
-            f"In {envs}, means are over different families ({families}), which do not stand for "
-            "one kind of users, so they have no ± and no p."
+            f"In {envs}, means are over different families ({_join_names(families)}), which do not "
+            "stand for one kind of users, so they have no ± and no p."
         )
         if not in_paper:
             yield (
