@@ -18,12 +18,11 @@ from ..core.checks import as_array, as_numbers, check_count, check_path, check_p
 from ..core.files import FORMAT, check_format, one_line_errors, write_whole
 from ..core.kernels import RepeatedCalls, make_kernels_static
 from ..core.messages import as_call, short_repr
-from ..core.state import check_dtypes, first_arrays
+from ..core.state import IS_FIRST, SESSIONS_LEFT, STATE, check_dtypes, first_arrays
 from ..core.sums import weighted_sums
 from ..envs.env_properties import EnvTraits
 from .agent import Agent, Seed
 
-STATE, IS_FIRST, SESSIONS_LEFT = range(3)  # the entries of ``user``; see `StateAgent`
 MAX_FEATURE = 1e6
 """The largest allowed absolute value of a feature. Scale features so that the norm of each
 candidate is at most 1: in sums of squares, rounding errors of very large values would hide small

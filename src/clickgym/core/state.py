@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+STATE, IS_FIRST, SESSIONS_LEFT = range(3)
+"""The entries of a user with memory, in the state of users and in what agents read of it."""
 
 
 @cache

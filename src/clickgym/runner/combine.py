@@ -128,7 +128,7 @@ def check_runs(last: polars.DataFrame) -> None:
         lengths = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         own, least, most = last.filter(IS_OWN)["step"], min(ends["step"]), max(ends["step"])
         cure = f"play the longer runs again, with horizon={least}"
-        if last.select(IS_OWN.filter(col("step") > least).all()).item():
+        if last.filter(col("step") > least).select(IS_OWN.all()).item():
             cure = f"use only the first sessions of your own loop: env.result(name, {least})"
         elif least in own:
             cure = (

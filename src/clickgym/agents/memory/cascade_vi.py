@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from ...core.checks import as_numbers, check_count, check_number
 from ...core.kernels import kernel
-from ...core.state import Floats, Ints
+from ...core.state import IS_FIRST, STATE, Floats, Ints
 from ...envs.simulation.scan import scan
 from ..agent import Seed
 from ..common.kl_bounds import exploration, kl_upper
-from ..compiled_agent import IS_FIRST, STATE, StateAgent
+from ..compiled_agent import StateAgent
 
 C = 3.0
 """The constant c of the confidence level log t + c log log t, as in CascadeKL-UCB."""

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from ...core.checks import as_numbers, check_count, check_number
 from ...core.kernels import kernel
-from ...core.state import Floats, Ints
+from ...core.state import IS_FIRST, STATE, Floats, Ints
 from ..agent import Seed
 from ..common.ranking import show, shuffle_front
-from ..compiled_agent import IS_FIRST, STATE, StateAgent
+from ..compiled_agent import StateAgent
 from .cascade_vi import best_list, learn_clicks
 
 

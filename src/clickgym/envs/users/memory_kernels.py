@@ -13,10 +13,8 @@ from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.typing import NDArray
 
 from ...core.kernels import kernel
-from ...core.state import Floats, Ints
+from ...core.state import IS_FIRST, SESSIONS_LEFT, STATE, Floats, Ints
 from ..simulation.task import Kernels, Task
-
-STATE, IS_FIRST, SESSIONS_LEFT = range(3)  # the columns of `State.user`, which agents read
 
 
 class MemoryConstants(NamedTuple):

@@ -182,12 +182,10 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
             )
         users = results.rows.select("agent", "env", "instance", "seed").unique()
         of_reference = users.filter(agent=reference)
-        near, met = (
-            {*users.join(of_reference, on=["env", "instance", *same], how="semi")["agent"]}
-            for same in ([], ["seed"])
-        )
-        apart = unpaired & near - met.union(separate, own_loops)
-        if others := [name for name in results.names("agent") if name in apart]:
+        same_instance = users.join(of_reference, on=["env", "instance"], how="semi")["agent"]
+        same_users = users.join(of_reference, on=["env", "instance", "seed"], how="semi")["agent"]
+        other_seeds = unpaired & {*same_instance} - {*same_users, *separate, *own_loops}
+        if others := [name for name in results.names("agent") if name in other_seeds]:
             yield f"{_join_names(others)}: no differences, because the seeds are not {reference}'s."
         if reference in (*separate, *own_loops) and not table["difference"].count():
             yield f"No agent had the same users as {reference}, so there are no differences."
