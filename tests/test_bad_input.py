@@ -180,7 +180,7 @@ CALLS = {
     ),
     "no list is waiting for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     "has no 'GivinUp'; did you mean 'GivingUp'": lambda: make_agent(
-        "tests.runner.test_run_errors:GivinUp", ClickEnv(MODEL)
+        "tests.runner.test_errors:GivinUp", ClickEnv(MODEL)
     ),
     "call rank before each update": lambda: learning_twice(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),

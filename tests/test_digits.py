@@ -30,7 +30,7 @@ import clickgym
 import clickgym.logs
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
-from tests.helpers.pairs import PAIRS
+from tests.helpers.compiled_pairs import PAIRS
 from tests.helpers.registries import CONTEXTUAL_AGENTS, STATE_AGENTS
 
 DATA = Path(__file__).parent / "data"

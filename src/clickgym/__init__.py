@@ -11,9 +11,9 @@ from .envs.check_click_model import check_click_model
 from .measure.record_regret import RecordRegret, RecordVectorRegret
 from .measure.result import Result
 from .runner.check_agent import check_agent
+from .runner.errors import AgentError
 from .runner.make.agents import make_agent
-from .runner.play.play_run import run
-from .runner.run_errors import AgentError
+from .runner.play.run import run
 
 if TYPE_CHECKING:
     from .runner.results import Results

@@ -15,7 +15,7 @@ import pytest
 import clickgym
 from clickgym.core import statistics
 from clickgym.core.kernels import KernelError, RepeatedCalls, cache_folder, clock, entry, kernel
-from clickgym.runner.play.run_metrics import make_metrics_kernel, measure_nothing
+from clickgym.runner.play.additional_metrics import make_metrics_kernel, measure_nothing
 from tests.helpers.programs import output
 from tests.helpers.slow import slow
 

@@ -11,7 +11,7 @@ import pytest
 import clickgym
 from clickgym.bench import tasks
 from clickgym.envs import load_instance
-from tests.helpers.judged import write_judgments
+from tests.helpers.judged_queries import write_judgments
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -232,7 +232,7 @@ def shorten_runs(code):
 
 
 ELSEWHERE = {
-    "wrappers": "tests/docs/test_wrappers_page.py, tests/docs/test_loops.py",
+    "wrappers": "tests/docs/test_wrappers_page.py, tests/docs/test_other_libraries.py",
     "idea_to_table": "tests/docs/test_tutorials.py",
     "first_log": "tests/docs/test_first_log.py",
     "rl": "above",

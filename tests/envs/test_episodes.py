@@ -11,7 +11,7 @@ import pytest
 import clickgym
 from clickgym.agents import Random
 from clickgym.envs import ENVIRONMENTS
-from tests.helpers.pairs import AGENT_OF, model_of
+from tests.helpers.compiled_pairs import AGENT_OF, model_of
 
 pytestmark = pytest.mark.uncompiled
 

@@ -16,8 +16,8 @@ import pytest
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.measure.meter import checkpoint_steps
-from clickgym.runner.play.play_run import engine_of, play_run
-from clickgym.runner.play.run_metrics import Metrics
+from clickgym.runner.play.additional_metrics import Metrics
+from clickgym.runner.play.run import engine_of, play_run
 from tests.reference_agents.following import as_plain
 
 LOOP = importlib.import_module("clickgym.runner.play.compiled_loop")

@@ -10,7 +10,7 @@ import pytest
 
 import clickgym
 from clickgym.logs import GRADED_USERS, Judgments, held_out_ndcg, judged_instance, read_judgments
-from tests.helpers.judged import judged, ndcg, with_test
+from tests.helpers.judged_queries import judged, ndcg, with_test
 
 pytestmark = pytest.mark.uncompiled
 

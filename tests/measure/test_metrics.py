@@ -19,9 +19,9 @@ from clickgym import envs
 from clickgym.agents import Agent, Oracle
 from clickgym.measure.metrics import METRICS, Metric
 from tests.helpers.engines import Recorder
-from tests.helpers.judged import ndcg, with_test
+from tests.helpers.judged_queries import ndcg, with_test
 from tests.reference_agents.models import MODELS, make
-from tests.runner.test_run_errors import PBM, GivingUp
+from tests.runner.test_errors import PBM, GivingUp
 
 pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 

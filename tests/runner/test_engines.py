@@ -20,7 +20,7 @@ from clickgym.agents.baselines import ListState, learn_nothing
 from clickgym.core.kernels import kernel, uncompiled
 from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel
 from tests.helpers import engines
-from tests.helpers.pairs import AGENT_OF, by_id, by_pair
+from tests.helpers.compiled_pairs import AGENT_OF, by_id, by_pair
 from tests.helpers.registries import CLICK_AGENTS, SAME_ITEMS
 from tests.helpers.slow import slow
 from tests.reference_agents.models import MODELS, make

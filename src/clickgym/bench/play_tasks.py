@@ -28,7 +28,7 @@ from ..runner.make.agents import (
 )
 from ..runner.make.copies import own_copies, warn_of_shared_arguments
 from ..runner.make.environments import maker_name
-from ..runner.play.play_run import engine_of, run
+from ..runner.play.run import engine_of, run
 from ..runner.sweep.progress import print_resumed, resumable
 from ..runner.sweep.workers import run_in_parallel
 from .result_files import read_results, write_results

@@ -13,7 +13,7 @@ from ..agents import Agent
 from ..core.checks import AN_ENV, check_count, check_kind
 from ..envs.env_properties import sizes_of
 from ..measure.session_reader import SessionReader
-from ..runner.play.play_run import run
+from ..runner.play.run import run
 from .log import ClickLog
 
 RANKS = (

@@ -25,9 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_array
 from ..core.kernels import kernel
 from ..core.messages import short_repr, unknown_message, value_error
-from ..core.modules import import_user_object
 from ..core.state import Floats
 from ..core.sums import weighted_sums
+from ..core.user_modules import import_user_object
 from ..envs import ClickEnv, ClickVectorEnv
 from ..envs.env_properties import user_model_of
 

@@ -2,9 +2,9 @@
 
 - ``make`` creates ``agents`` and ``environments`` from what users pass, and gives each run its own
   ``copies``. ``labels`` parses their specs and labels.
-- ``play`` plays one run. ``play_run``, which contains `clickgym.run`, chooses one of the loops in
-  ``compiled_loop``, ``python_loop`` and ``learner_loop`` (RL algorithms). ``run_inputs`` defines
-  the argument of every loop, and ``run_metrics`` combines the additional metrics of a run.
+- ``play`` plays one run. ``run``, which contains `clickgym.run`, chooses one of the loops in
+  ``compiled_loop``, ``python_loop`` and ``learner_loop`` (RL algorithms). ``prepared_run`` defines
+  the argument of every loop, and ``additional_metrics`` combines the additional metrics of a run.
 - ``sweep`` plays many runs. In the order in which `clickgym.sweep` uses them, ``plan`` says what to
   play, and tries every agent in every environment; ``jobs`` plays the runs that the folder lacks,
   each with its seed from ``seeds``; ``workers`` are the threads or processes that play the jobs in
@@ -17,7 +17,7 @@
   ``figures`` and ``bibliography`` are what a user sees.
 - ``commands`` contains the commands of the command line.
 
-``check_agent`` checks agents, ``run_errors`` defines errors that say whether the agent or the
+``check_agent`` checks agents, ``errors`` defines errors that say whether the agent or the
 environment failed, and ``console`` prints text and tables.
 
 Four words have a fixed meaning in these modules:

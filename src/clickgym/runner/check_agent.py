@@ -28,6 +28,7 @@ from ..envs import (
     load_instance,
 )
 from ..envs.env_properties import clicks_of
+from .errors import AgentError, check_list
 from .make.agents import (
     AgentLike,
     accepts,
@@ -38,8 +39,7 @@ from .make.agents import (
     resolve_agent,
 )
 from .make.environments import maker_name
-from .play.play_run import run
-from .run_errors import AgentError, check_list
+from .play.run import run
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])

@@ -14,7 +14,7 @@ import pytest
 import clickgym
 from clickgym import envs
 from clickgym.core.kernels import uncompiled
-from tests.helpers import pairs
+from tests.helpers import compiled_pairs
 from tests.helpers.click_stories import assert_sampled_from, realised_reward
 from tests.helpers.engines import assert_engines_agree
 from tests.helpers.registries import CONTEXTUAL_AGENTS, default_ids
@@ -206,7 +206,7 @@ are compiled in slow tests.
 
 
 @pytest.mark.compiled
-@pairs.by_id(COMPILED, default_ids("Contextual"))
+@compiled_pairs.by_id(COMPILED, default_ids("Contextual"))
 def test_engines_agree(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(

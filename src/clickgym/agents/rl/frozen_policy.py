@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...core.checks import check_count, check_flag, check_path, check_positions, make_rng
 from ...core.errors import FAILURES
 from ...core.messages import as_call, short_repr
-from ...core.modules import import_user_object
+from ...core.user_modules import import_user_object
 from ...envs.env_properties import EnvTraits
 from ...envs.spaces import check_items, list_sizes, without_repeats
 from ...envs.wrappers.actions import ListActionSpace

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import check_choice, check_count
 from ...core.messages import as_call, unknown_message
-from ...core.modules import import_user_module
+from ...core.user_modules import import_user_module
 from .task import REWARDS, Task
 
 

@@ -11,7 +11,7 @@ import typer
 from ...core.checks import check_choice
 from ...measure.metrics import METRICS
 from ..console import output_console, print_text
-from ..play.run_metrics import Metrics
+from ..play.additional_metrics import Metrics
 from ..reports.table import print_results
 from ..results_folder import FIGURES, ROWS, SUMMARY
 from ..sweep.sweep import sweep

@@ -12,7 +12,7 @@ import typer
 
 from ...agents import AGENTS
 from ...core.messages import short_repr, unknown_message
-from ...core.modules import import_user_object
+from ...core.user_modules import import_user_object
 from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ...measure.metrics import AT_K, METRICS, Metric, metric_of

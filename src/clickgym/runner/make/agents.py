@@ -15,11 +15,11 @@ from ...agents.agent import BaseAgent, Seed, UnsuitedError
 from ...agents.rl.learner import LIBRARY_OF, adopt
 from ...core.checks import check_horizon
 from ...core.messages import short_repr, unknown_message
-from ...core.modules import import_user_object
+from ...core.user_modules import import_user_object
 from ...envs import ClickEnv
 from ...envs.base_env import name_of
 from ...envs.env_properties import sizes_of, user_model_of
-from ..run_errors import AgentError
+from ..errors import AgentError
 from .environments import EnvLike, make_env, maker_name, naming_errors
 from .labels import Arguments, Spec, split_spec
 

@@ -12,7 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 from ...core.checks import AN_ENV, check_kind
 from ...core.errors import FAILURES, SessionError, cause
 from ...core.messages import short_repr, suggestions, unknown_message
-from ...core.modules import import_user_module
+from ...core.user_modules import import_user_module
 from ...envs import ENVIRONMENTS, ClickEnv, UserModel
 from .labels import Arguments, Spec, check_no_env_object, split_spec
 

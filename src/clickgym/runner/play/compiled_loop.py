@@ -15,8 +15,8 @@ from ...core.kernels import clock, entry, kernel
 from ...envs.base_env import name_of
 from ...envs.simulation.session import SessionBuffers, make_session_kernel
 from ...measure.meter import CLICKS, REGRET, REWARD
-from ..run_errors import agent_error, check_list
-from .run_inputs import CHUNK, Run
+from ..errors import agent_error, check_list
+from .prepared_run import CHUNK, Run
 
 FIRST_CHUNK = 1000
 """The number of sessions in the first chunk; later chunks last about `CHUNK` seconds."""

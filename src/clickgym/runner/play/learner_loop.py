@@ -16,8 +16,8 @@ from ...core.kernels import clock
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
 from ...measure.session_reader import read_all_sessions, read_stream_session, session_readers
-from ..run_errors import AgentError, agent_error
-from .run_inputs import Run
+from ..errors import AgentError, agent_error
+from .prepared_run import Run
 
 
 def play_learner(run: Run) -> float:

@@ -17,8 +17,8 @@ from ...core.messages import short_repr
 from ...envs.env_properties import click_env_of, clicks_of, sizes_of
 from ...envs.registration import time_limit_removed, without_own_wrappers
 from ...measure.session_reader import SessionReader
-from ..run_errors import agent_error, check_list, environment_error
-from .run_inputs import CHUNK, Run, first_observation
+from ..errors import agent_error, check_list, environment_error
+from .prepared_run import CHUNK, Run, first_observation
 
 
 def show_list(

@@ -21,7 +21,7 @@ from ...core.text import counted
 from ...envs.instances.instance import FAMILIES
 from ...measure.metrics import is_sum
 from ...measure.result import HOW_PLAYED, OWN_LOOP, RUN_COLUMNS, TOTALS
-from ..play.play_run import ENGINES
+from ..play.run import ENGINES
 
 FIXED_COLUMNS = (*RUN_COLUMNS, *TOTALS, *HOW_PLAYED)
 """The columns of all results. Additional metrics are inserted before `HOW_PLAYED`."""

@@ -21,9 +21,9 @@ from ...envs import UserModel
 from ..make.agents import make_resolved_agent
 from ..make.copies import own_copies
 from ..make.environments import make_env
-from ..play.play_run import engine_of, play_run
-from ..play.run_inputs import OnChunk
-from ..play.run_metrics import Metrics
+from ..play.additional_metrics import Metrics
+from ..play.prepared_run import OnChunk
+from ..play.run import engine_of, play_run
 from ..results_folder import CONFIG, RUNS, Config, FinishedRuns, RunKey, add_runs, open_folder
 from .plan import Plan
 from .progress import Progress

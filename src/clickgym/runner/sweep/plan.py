@@ -13,7 +13,7 @@ import numpy as np
 from ...agents.agent import UnsuitedError
 from ...core.errors import SessionError
 from ...core.kernels import uncompiled
-from ...core.modules import import_user_module
+from ...core.user_modules import import_user_module
 from ...envs import ClickEnv
 from ...envs.env_properties import sizes_of, user_model_of
 from ...measure.metrics import is_own_metric, metric_of
@@ -22,7 +22,8 @@ from ..make.agents import AgentLike, ResolvedAgent, make_agent, make_resolved_ag
 from ..make.copies import own_copies, warn_of_shared_arguments
 from ..make.environments import EnvLike, ResolvedEnv, make_env, resolve_env
 from ..make.labels import expand_instances, split_label
-from ..play.play_run import (
+from ..play.additional_metrics import Metrics
+from ..play.run import (
     Engine,
     check_episode,
     check_wrappers,
@@ -30,7 +31,6 @@ from ..play.play_run import (
     play_run,
     warn_of_features,
 )
-from ..play.run_metrics import Metrics
 from ..results_folder import Cell, Config, versions
 
 SESSIONS_PER_CALL = 20_000

@@ -17,8 +17,8 @@ from ...measure.result import warn_of_negative_regret
 from ..make.agents import AgentLike
 from ..make.environments import EnvLike
 from ..make.labels import label_objects
-from ..play.play_run import Engine
-from ..play.run_metrics import Metrics
+from ..play.additional_metrics import Metrics
+from ..play.run import Engine
 from ..results import Results
 from ..results_folder import FinishedRuns, open_folder, rows_of_sweep
 from .jobs import play_missing

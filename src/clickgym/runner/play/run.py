@@ -29,11 +29,11 @@ from ...measure.meter import CLICKS, REGRET, REWARD, CheckpointMeter, checkpoint
 from ...measure.result import Result, warn_of_negative_regret
 from ..make.agents import AgentLike, make_agent
 from ..make.environments import EnvLike, make_env
+from .additional_metrics import Metrics
 from .compiled_loop import play_compiled
 from .learner_loop import play_learner
+from .prepared_run import OnChunk, Run, first_observation
 from .python_loop import play_python
-from .run_inputs import OnChunk, Run, first_observation
-from .run_metrics import Metrics
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")

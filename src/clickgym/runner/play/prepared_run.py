@@ -10,8 +10,8 @@ import gymnasium as gym
 from ...core.errors import FAILURES, Fault
 from ...core.messages import short_repr
 from ...measure.meter import CheckpointMeter
-from ..run_errors import environment_error
-from .run_metrics import Metrics
+from ..errors import environment_error
+from .additional_metrics import Metrics
 
 CHUNK = 0.05
 """Seconds between two progress reports."""

@@ -26,7 +26,7 @@ class AgentError(SessionError):
         ...         pass
         >>> clickgym.run(Broken(), "PBMRank-v0", 100)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        clickgym.runner.run_errors.AgentError: Broken, step 1: ...
+        clickgym.runner.errors.AgentError: Broken, step 1: ...
     """
 
 

@@ -75,7 +75,7 @@ class Plain(Agent):
             raise self.error
 
 
-LINE = r"\(.*test_run_errors.py:\d+ in give_up: .*\)"
+LINE = r"\(.*test_errors.py:\d+ in give_up: .*\)"
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from ...envs.env_properties import user_model_of
 from ...measure.meter import N_TOTALS, CheckpointMeter
 from ...measure.metrics import AT_K, METRICS, held_out_queries, is_own_metric, mean_ndcg, metric_of
 from ...measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
+from ..errors import agent_error
 from ..make.labels import split_label
-from ..run_errors import agent_error
 
 RESERVED_NAMES = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}
 """The columns of results and of summaries. No metric may have the name of one of them."""
