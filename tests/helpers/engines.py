@@ -16,7 +16,7 @@ import pytest
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.measure.meter import checkpoint_steps
-from clickgym.runner.play.additional_metrics import Metrics
+from clickgym.runner.play.additional_metrics import AdditionalMetrics
 from clickgym.runner.play.run import engine_of, play_run
 from tests.reference_agents.following import as_plain
 
@@ -47,7 +47,7 @@ def run_reporting(
     """Run an agent, and call ``on_chunk`` with the number of sessions after each chunk."""
     played_by = engine_of(agent, env, engine)
     steps = checkpoint_steps(horizon, checkpoints)
-    return play_run(agent, env, played_by, steps, Metrics(), seed, on_chunk)
+    return play_run(agent, env, played_by, steps, AdditionalMetrics(), seed, on_chunk)
 
 
 def run_compiled(

@@ -15,7 +15,7 @@ from .reports.summaries import IS_OWN, metrics_of
 from .results_folder import Config
 
 
-def same_environments(frames: Sequence[polars.DataFrame]) -> dict[str, str]:
+def names_in_single_runs(frames: Sequence[polars.DataFrame]) -> dict[str, str]:
     """Return the name that single runs have for each environment that a sweep names with a module
     or an instance, as in ``my_module:News-v0`` or ``PBMRank-v0:instance=uniform``, by the sweep's
     label. Labels are left out if an agent has both single runs and runs of a sweep there.

@@ -28,11 +28,11 @@ from ..envs import Instance, UserModel
 from ..envs.instances.instance import FAMILIES, load_instance
 from .make.labels import spec_of, split_spec
 
-INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
+PACKAGE_FOLDERS = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
 """A module whose path contains one of these folders belongs to Python or to an installed package,
 so it is not your own module.
 """
-INSTANCE = f"{Instance.__name__} "
+INSTANCE_START = f"{Instance.__name__} "
 """How the spec of an instance that was passed as an object begins; a digest follows."""
 
 
@@ -67,10 +67,10 @@ class Fingerprint:
             )
         is_other_spec = self.spec != other.spec
         if is_other_spec and self.spec_with_digests() != other.spec_with_digests():
-            if self.spec.startswith(INSTANCE) and str(other.spec).startswith(INSTANCE):
+            if self.spec.startswith(INSTANCE_START) and str(other.spec).startswith(INSTANCE_START):
                 return "its users have changed"
             first_spec, other_spec = (
-                "an Instance" if spec.startswith(INSTANCE) else spec
+                "an Instance" if spec.startswith(INSTANCE_START) else spec
                 for spec in (self.spec, str(other.spec))
             )
             return f"it stands for {first_spec} in one sweep and for {other_spec} in the other"
@@ -80,7 +80,7 @@ class Fingerprint:
         else:
             first, second = self.digests | self.values, other.digests | other.values
             names = first.keys() | second.keys()
-        if is_other_spec or self.spec.startswith(INSTANCE):  # the users were compared above
+        if is_other_spec or self.spec.startswith(INSTANCE_START):  # the users were compared above
             names = {name for name in names if not _is_of_users(name)}
         for name in sorted(names):
             if json.dumps(first.get(name)) != json.dumps(second.get(name)):
@@ -156,7 +156,7 @@ def _digest_of_users(instance: Instance) -> str:
 
 def _is_of_users(name: str) -> bool:
     """Return whether a digest has the name of a file of users, or of an instance."""
-    return name.endswith(".json") or name.startswith(INSTANCE)
+    return name.endswith(".json") or name.startswith(INSTANCE_START)
 
 
 def _as_json(value: Any) -> Any:
@@ -255,7 +255,7 @@ def _is_own(module: ModuleType) -> bool:
     file = str(getattr(module, "__file__", None) or os.__file__)
     is_ours = module.__name__.partition(".")[0] == "clickgym"
     return module.__name__ == "__main__" or not (
-        is_ours or any(folder in file for folder in INSTALLED)
+        is_ours or any(folder in file for folder in PACKAGE_FOLDERS)
     )
 
 

@@ -23,7 +23,7 @@ from ..core.checks import (
 from ..core.files import make_folder, parquet_bytes, write_whole
 from ..core.text import counted
 from ..measure.result import HOW_PLAYED, Result
-from .combine import check_runs, check_same_sweep, concatenate, same_environments
+from .combine import check_runs, check_same_sweep, concatenate, names_in_single_runs
 from .reports.summaries import (
     RUN,
     final_table,
@@ -154,8 +154,8 @@ class Results:
 
     def spec(self, column: LabelColumn, label: str) -> str:
         """Return the spec that a label stands for, or the label itself if its spec is unknown."""
-        labels = [config.labels(column) for config in self.configs]
-        return next((known[label].spec for known in labels if label in known), None) or label
+        fingerprints = [config.fingerprints_of(column) for config in self.configs]
+        return next((known[label].spec for known in fingerprints if label in known), None) or label
 
     @property
     def n_missing(self) -> int:
@@ -539,7 +539,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         raise ValueError("source is empty; pass at least one folder or result")
     if not frames:
         return polars.DataFrame(), []
-    same = same_environments(frames)
+    same = names_in_single_runs(frames)
     rows = concatenate([rows.with_columns(col("env").replace(same)) for rows in frames])
     check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
     return rows, [config.renamed(same) for _, config in sources]

@@ -132,14 +132,14 @@ class Config:
         """Return the configuration as JSON text, with the number of its format."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
 
-    def labels(self, column: LabelColumn) -> dict[str, Fingerprint]:
+    def fingerprints_of(self, column: LabelColumn) -> dict[str, Fingerprint]:
         """Return the fingerprints of the environments, instances or agents, keyed by label."""
         fingerprints: dict[str, Fingerprint] = getattr(self, f"{column}s")
         return fingerprints
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         """Return the fingerprints of labels and own metrics, by text such as ``"agent mine"``."""
-        of_columns = [(column, self.labels(column)) for column in LABEL_COLUMNS]
+        of_columns = [(column, self.fingerprints_of(column)) for column in LABEL_COLUMNS]
         return {
             f"{column} {label}": fingerprint
             for column, fingerprints in [*of_columns, ("metric", self.own_metrics)]
@@ -171,7 +171,7 @@ class Config:
 
     def select(self, column: LabelColumn, labels: Iterable[str]) -> Self:
         """Return a copy of the configuration with only some labels of a column."""
-        fingerprints = self.labels(column)
+        fingerprints = self.fingerprints_of(column)
         subset = {label: fingerprints[label] for label in labels if label in fingerprints}
         cells = [cell for cell in self.cells if getattr(cell, column) in subset]
         return replace(self, **{f"{column}s": subset}, cells=cells)  # type: ignore[arg-type]

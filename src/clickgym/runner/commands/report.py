@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..console import output_console, print_text
 from ..reports.bibliography import to_bibtex
-from ..reports.table import by_instances, print_results, to_latex
+from ..reports.table import print_results, results_by_instance, to_latex
 from ..results import Results
 
 
@@ -120,7 +120,7 @@ def report(
     """
     results, console = Results(folders).select(agents, environments, instances), output_console()
     if latex or bib:
-        shown = by_instances(results) if by_instance else results
+        shown = results_by_instance(results) if by_instance else results
         text = to_latex(shown, reference, measure=measure) if latex else to_bibtex(results)
         console.print(Text(text), soft_wrap=True)
         return

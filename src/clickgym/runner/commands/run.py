@@ -11,7 +11,7 @@ import typer
 from ...core.checks import check_choice
 from ...measure.metrics import METRICS
 from ..console import output_console, print_text
-from ..play.additional_metrics import Metrics
+from ..play.additional_metrics import AdditionalMetrics
 from ..reports.table import print_results
 from ..results_folder import FIGURES, ROWS, SUMMARY
 from ..sweep.sweep import sweep
@@ -147,7 +147,7 @@ def run(
     and continue later with the same command. You can also add agents or runs to the folder; for a
     different seed or horizon, use a new folder.
     """
-    measured = [*Metrics(metrics or ()).names]
+    measured = [*AdditionalMetrics(metrics or ()).names]
     if measure in METRICS and measure not in measured:
         raise ValueError(f"--measure {measure} needs --metrics {measure}")
     check_choice("measure", measure, ["regret", "reward", *measured])

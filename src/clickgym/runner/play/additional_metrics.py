@@ -66,7 +66,7 @@ def measure_nothing(contexts, ranking, clicks, expectation, totals):  # type: ig
     pass
 
 
-class Metrics:
+class AdditionalMetrics:
     """The additional metrics of one run, combined in a single kernel.
 
     The kernel is called as ``kernel(contexts, ranking, clicks, expectation, totals)``.
@@ -83,7 +83,7 @@ class Metrics:
             regret, reward and clicks.
         held_out: the metrics for which the agent ranks held-out queries at each checkpoint, with
             their values so far.
-        seconds: the time spent on ranking held-out queries, in seconds.
+        held_out_seconds: the time spent on ranking held-out queries, in seconds.
 
     Raises:
         ValueError, ImportError: a name is unknown, is given twice, or is the name of a column of
@@ -125,7 +125,7 @@ class Metrics:
         self.held_out: dict[str, list[float]] = {
             name: [] for name, metric in self._metrics.items() if not metric.kernel
         }
-        self.seconds = 0.0
+        self.held_out_seconds = 0.0
         self.kernel = measure_nothing
         for column, name in reversed(list(enumerate(self.summed, N_TOTALS))):
             kernel = self._metrics[name].kernel
@@ -153,9 +153,11 @@ class Metrics:
         except KernelError:
             raise
         except FAILURES as error:
-            raise self.error(error, totals) or error from error
+            raise self.metric_error(error, totals) or error from error
 
-    def error(self, error: BaseException, totals: NDArray[np.float64]) -> SessionError | None:
+    def metric_error(
+        self, error: BaseException, totals: NDArray[np.float64]
+    ) -> SessionError | None:
         """Return the error to raise if the kernel of a metric failed; it names the metric. Return
         None if all metrics of the session were computed.
         """
@@ -200,7 +202,7 @@ class Metrics:
             session = f"in {name_of(env)} for the clicks {clicks.tolist()}"
             try:
                 with as_in_compiled_code():
-                    value: Any = kernel(_keep_values(context), ranking, clicks, EXPECTATION)
+                    value: Any = kernel(_copied_context(context), ranking, clicks, EXPECTATION)
             except FAILURES as error:
                 raise ValueError(f"the metric {name!r} failed {session}: {cause(error)}") from error
             if not isinstance(value, int | float | np.number | np.bool_):
@@ -241,7 +243,7 @@ class Metrics:
                     when = f"{name} after step {meter.step}"
                     raise agent_error(agent, env, when, error) from error
                 values += [value] * n_new
-                self.seconds += clock() - start
+                self.held_out_seconds += clock() - start
 
     def contexts(self, env: Any, b: int = 0) -> tuple[Any, ...]:
         """Return the context of each summed metric, for the current users on stream ``b``.
@@ -276,10 +278,10 @@ class Metrics:
         if not self._contexts or state is not self._state:  # at the start, and when users change
             self._state = state
             self._contexts = [self.contexts(env, b) for b in range(n_streams)]
-        return [tuple(map(_keep_values, contexts)) for contexts in self._contexts]
+        return [tuple(map(_copied_context, contexts)) for contexts in self._contexts]
 
 
-def _keep_values(context: Any) -> Any:
+def _copied_context(context: Any) -> Any:
     """Return a context in which arrays are replaced by copies, because the step may overwrite them
     before the metric is computed.
     """
@@ -288,6 +290,6 @@ def _keep_values(context: Any) -> Any:
     if isinstance(context, np.ndarray):
         return context.copy()
     if isinstance(context, tuple):
-        values = [_keep_values(value) for value in context]
+        values = [_copied_context(value) for value in context]
         return context._make(values) if hasattr(context, "_make") else tuple(values)
     return context

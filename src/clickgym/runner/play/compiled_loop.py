@@ -16,7 +16,7 @@ from ...envs.base_env import name_of
 from ...envs.simulation.session import SessionBuffers, make_session_kernel
 from ...measure.meter import CLICKS, REGRET, REWARD
 from ..errors import agent_error, check_list
-from .prepared_run import CHUNK, Run
+from .prepared_run import CHUNK, PreparedRun
 
 FIRST_CHUNK = 1000
 """The number of sessions in the first chunk; later chunks last about `CHUNK` seconds."""
@@ -96,7 +96,7 @@ def make_loop_kernel(
     return sessions
 
 
-def play_compiled(run: Run) -> float:
+def play_compiled(run: PreparedRun) -> float:
     """Play a run in compiled code, in chunks of about 50 ms.
 
     The agent's state, generator and last list are updated in place. The environment's generator
@@ -139,7 +139,7 @@ def play_compiled(run: Run) -> float:
 
 
 def _play_chunk(
-    run: Run, play_sessions: Callable[[int], tuple[int, float, int]], size: int
+    run: PreparedRun, play_sessions: Callable[[int], tuple[int, float, int]], size: int
 ) -> float:
     """Play a chunk of sessions, add the sessions to the meter, and return their wall time."""
     agent, meter = run.agent, run.meter
@@ -151,7 +151,7 @@ def _play_chunk(
     except KernelError:
         raise
     except FAILURES as error:
-        fault = run.metrics.error(error, meter.totals) or error
+        fault = run.metrics.metric_error(error, meter.totals) or error
         raise _chunk_error(agent, env, meter.step, n_lists, fault) from error
     seconds = clock() - start
     if played < size:  # the kernel stopped at an invalid list; `check_list` raises the error

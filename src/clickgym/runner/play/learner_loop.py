@@ -17,10 +17,10 @@ from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.base_env import name_of
 from ...measure.session_reader import read_all_sessions, read_stream_session, session_readers
 from ..errors import AgentError, agent_error
-from .prepared_run import Run
+from .prepared_run import PreparedRun
 
 
-def play_learner(run: Run) -> float:
+def play_learner(run: PreparedRun) -> float:
     """Let an RL algorithm train on `RecordedStreams` until the run reaches its horizon.
 
     Sessions are counted step by step and, within a step, stream by stream. The last step may play
@@ -57,7 +57,7 @@ def play_learner(run: Run) -> float:
     if meter.step < meter.horizon:  # too few sessions would look like a small regret
         name = type(agent).__name__
         raise AgentError(f"{name} stopped training after {meter.step} of {meter.horizon} sessions")
-    return clock() - start - run.metrics.seconds
+    return clock() - start - run.metrics.held_out_seconds
 
 
 def parallel_streams(env: gym.Env, n_envs: int) -> VectorEnv:
@@ -91,7 +91,7 @@ class RecordedStreams(VectorWrapper):
         run: the run. The attribute ``n_envs`` of its agent is the number of streams.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: PreparedRun) -> None:
         super().__init__(parallel_streams(run.env, run.agent.n_envs))
         self._run, self._is_compiled = run, isinstance(self.env, ClickVectorEnv)
         self._readers = session_readers(self.env)
@@ -108,7 +108,7 @@ class RecordedStreams(VectorWrapper):
         contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
         outcome = observations, rewards, _, _, infos = super().step(actions)
         if not self._is_compiled:
-            self._add_checked(actions, contexts, outcome)
+            self._measure_each_stream(actions, contexts, outcome)
             return outcome
         clicks, sessions = read_all_sessions(observations, infos)
         rows = zip(
@@ -121,7 +121,7 @@ class RecordedStreams(VectorWrapper):
             meter.add(*row)
         return outcome
 
-    def _add_checked(self, actions: Any, contexts: Any, outcome: tuple[Any, ...]) -> None:
+    def _measure_each_stream(self, actions: Any, contexts: Any, outcome: tuple[Any, ...]) -> None:
         """Measure the sessions of an environment from another package, given what `step` got and
         what the environment returned.
         """

@@ -1,4 +1,6 @@
-"""`Run`, the argument of every loop, and `first_observation`, which resets the environment."""
+"""`PreparedRun`, the argument of every loop, and `first_observation`, which resets the
+environment.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from ...core.errors import FAILURES, Fault
 from ...core.messages import short_repr
 from ...measure.meter import CheckpointMeter
 from ..errors import environment_error
-from .additional_metrics import Metrics
+from .additional_metrics import AdditionalMetrics
 
 CHUNK = 0.05
 """Seconds between two progress reports."""
@@ -19,11 +21,11 @@ CHUNK = 0.05
 OnChunk = Callable[[int], object]
 
 
-class Run(NamedTuple):
+class PreparedRun(NamedTuple):
     """Everything that a loop needs to play one run.
 
-    A loop is a function ``(Run) -> seconds`` that plays sessions until the meter reaches its
-    horizon. Before the loop starts, the environment has already been reset. The agent continues
+    A loop is a function ``(PreparedRun) -> seconds`` that plays sessions until the meter reaches
+    its horizon. Before the loop starts, the environment has already been reset. The agent continues
     from its current state.
 
     Attributes:
@@ -41,7 +43,7 @@ class Run(NamedTuple):
     env: gym.Env[Any, Any]
     observation: Any
     meter: CheckpointMeter
-    metrics: Metrics
+    metrics: AdditionalMetrics
     on_chunk: OnChunk | None
 
 

@@ -18,7 +18,7 @@ from ...envs.env_properties import click_env_of, clicks_of, sizes_of
 from ...envs.registration import time_limit_removed, without_own_wrappers
 from ...measure.session_reader import SessionReader
 from ..errors import agent_error, check_list, environment_error
-from .prepared_run import CHUNK, Run, first_observation
+from .prepared_run import CHUNK, PreparedRun, first_observation
 
 
 def show_list(
@@ -63,7 +63,7 @@ def _copy_observation(observation: Any, click_env: Any) -> Any:
     return observation if click_env is not None else copy.deepcopy(observation)
 
 
-def play_python(run: Run) -> float:
+def play_python(run: PreparedRun) -> float:
     """Play a run through ``env.step``, which works for any agent in any environment.
 
     Returns:
@@ -113,4 +113,4 @@ def play_python(run: Run) -> float:
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
                 run.on_chunk(meter.step - last_report)
                 last_report, next_report = meter.step, clock() + CHUNK
-    return clock() - start - metrics.seconds
+    return clock() - start - metrics.held_out_seconds

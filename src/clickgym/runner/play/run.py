@@ -29,10 +29,10 @@ from ...measure.meter import CLICKS, REGRET, REWARD, CheckpointMeter, checkpoint
 from ...measure.result import Result, warn_of_negative_regret
 from ..make.agents import AgentLike, make_agent
 from ..make.environments import EnvLike, make_env
-from .additional_metrics import Metrics
+from .additional_metrics import AdditionalMetrics
 from .compiled_loop import play_compiled
 from .learner_loop import play_learner
-from .prepared_run import OnChunk, Run, first_observation
+from .prepared_run import OnChunk, PreparedRun, first_observation
 from .python_loop import play_python
 
 Engine = Literal["auto", "compiled", "python"]
@@ -106,7 +106,7 @@ def run(
         True
     """
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
-    steps, run_metrics = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
+    steps, run_metrics = checkpoint_steps(horizon, checkpoints), AdditionalMetrics(metrics)
     env = env if isinstance(env, gym.Env) else make_env(env)
     if not isinstance(agent, BaseAgent):
         agent = make_agent(agent, env, horizon=horizon, seed=seed)
@@ -237,7 +237,7 @@ def play_run(
     env: gym.Env,
     engine: str,
     steps: NDArray[np.int64],
-    metrics: Metrics | None = None,
+    metrics: AdditionalMetrics | None = None,
     seed: int | None = None,
     on_chunk: OnChunk | None = None,
 ) -> Result:
@@ -261,7 +261,7 @@ def play_run(
         SessionError: the environment failed, the agent's lists were better than the best list, or a
             wrapper does not pass the seed on.
     """
-    metrics = metrics or Metrics()
+    metrics = metrics or AdditionalMetrics()
     base_env: Any = env.unwrapped
     metrics.check_env(base_env)  # before any random number is drawn, so that errors change nothing
     metrics.check_agent(agent)
@@ -274,7 +274,7 @@ def play_run(
             f"{name_of(env)} did not receive the run's seed, {seed}; in your wrapper's method "
             "reset, pass the seed on: self.env.reset(seed=seed)"
         )
-    run = Run(agent, env, observation, meter, metrics, on_chunk)
+    run = PreparedRun(agent, env, observation, meter, metrics, on_chunk)
     name = type(agent).__name__
     label = f"{name}, continued" if agent.has_played else name
     query = query_of(env)

@@ -30,7 +30,7 @@ from .summaries import (
     describe_units,
     differences,
     intervals,
-    remarks,
+    notes_by_agent,
     unit_means,
     with_units,
 )
@@ -138,7 +138,7 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
     _check_checkpoints(rows)
     panels = rows.partition_by(["env", "instance"] if options.by_instance else "env")
     styles = line_styles(rows["agent"].unique(maintain_order=True))
-    labels = _labels(rows, options)
+    labels = _legend_texts(rows, options)
     changes = [_changes_in(panel, options.cells) for panel in panels]
     entries = [*labels.values(), *([CHANGE_LABEL] if any(changes) else [])]
     layout = _layout(len(panels), entries, options)
@@ -253,12 +253,12 @@ def _check_checkpoints(rows: polars.DataFrame) -> None:
             )
 
 
-def _labels(rows: polars.DataFrame, options: PlotOptions) -> dict[str, str]:
-    """Return the legend text of each agent: the agent's name, and remarks on its runs."""
-    remarks_of = remarks(rows)
+def _legend_texts(rows: polars.DataFrame, options: PlotOptions) -> dict[str, str]:
+    """Return the legend text of each agent: the agent's name, and notes on its runs."""
+    notes_of = notes_by_agent(rows)
     return {
-        agent: textwrap.fill(f"{options.text(agent)} ({'; '.join(remarks_of[agent])})", 30)
-        if agent in remarks_of
+        agent: textwrap.fill(f"{options.text(agent)} ({'; '.join(notes_of[agent])})", 30)
+        if agent in notes_of
         else options.text(agent)
         for agent in rows["agent"].unique(maintain_order=True)
     }
@@ -372,17 +372,16 @@ def _mark_changes(axes: Axes, changes: Iterable[int]) -> Any:
 # ------------------------------------------------------------------------------------------- files
 
 
-def figure_bytes(figure: Figure, kind: str) -> bytes:
+def figure_bytes(figure: Figure, file_format: str) -> bytes:
     """Return the content of a figure's file. The same figure always gives the same bytes.
 
     Args:
         figure: the figure to convert.
-        kind: the format: ``"png"``, ``"svg"``, ``"pdf"``, or another format supported by
-            matplotlib.
+        file_format: ``"png"``, ``"svg"``, ``"pdf"``, or another format supported by matplotlib.
     """
     date_keys = {"svg": "Date", "pdf": "CreationDate"}
-    metadata = {date_keys[kind]: None} if kind in date_keys else None
+    metadata = {date_keys[file_format]: None} if file_format in date_keys else None
     content = io.BytesIO()
     with matplotlib.rc_context(FILES):
-        figure.savefig(content, format=kind, dpi=150, metadata=metadata)
+        figure.savefig(content, format=file_format, dpi=150, metadata=metadata)
     return content.getvalue()

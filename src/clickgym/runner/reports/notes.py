@@ -21,7 +21,7 @@ from ...envs.instances.instance import shipped_instances
 from ...measure.metrics import is_sum
 from ..fingerprint import warnings_of_same_users
 from ..make.agents import requirements, resolve_agent
-from .summaries import HAS_OTHER_USERS, IS_FROZEN, IS_LEARNER, IS_OWN, measure_of, remarks
+from .summaries import HAS_OTHER_USERS, IS_FROZEN, IS_LEARNER, IS_OWN, measure_of, notes_by_agent
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -248,5 +248,5 @@ def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[s
             f"{argument}."
         )
     yield from advice
-    for agent, texts in remarks(results.rows).items():
+    for agent, texts in notes_by_agent(results.rows).items():
         yield f"{names.get(agent, agent)}: {'; '.join(texts)}."

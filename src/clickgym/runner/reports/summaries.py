@@ -312,7 +312,8 @@ def describe_units(counts: polars.DataFrame) -> str:
     ):
         part = counts.filter(over=over)
         if len(part):
-            units, runs = span(part["units"]), span(part["runs"].append(part["most_runs"]))
+            units = range_text(part["units"])
+            runs = range_text(part["runs"].append(part["most_runs"]))
             words.append(
                 form.format(
                     units=f"one {one}" if units == "1" else f"{units} {several}",
@@ -322,20 +323,20 @@ def describe_units(counts: polars.DataFrame) -> str:
     return ", or ".join(words)
 
 
-def span(counts: polars.Series) -> str:
+def range_text(counts: polars.Series) -> str:
     """Return the range of some numbers as text, or a single number if all numbers are equal.
 
     Example:
-        >>> span(polars.Series([5000, 3, 5])), span(polars.Series([5, 5]))
+        >>> range_text(polars.Series([5000, 3, 5])), range_text(polars.Series([5, 5]))
         ('3 to 5,000', '5')
     """
     return " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
 
 
-def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
-    """Return remarks on the runs of each agent, by the agent's name.
+def notes_by_agent(rows: polars.DataFrame) -> dict[str, list[str]]:
+    """Return notes on the runs of each agent, by the agent's name.
 
-    Agents without remarks are left out. A remark says that the agent did not learn in these runs,
+    Agents without notes are left out. A note says that the agent did not learn in these runs,
     that it learned (or may have learned) before these runs, that some of its sessions were not
     recorded, or that a seed was used again, so that the same users came back.
     """
@@ -351,14 +352,14 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
             texts.append("did not learn in these runs; clicks lost in training are not counted")
         if trained.max():
             suffix = ", as far as known" if trained.null_count() else ""
-            sessions = counted(span(trained.drop_nulls()), "session")
+            sessions = counted(range_text(trained.drop_nulls()), "session")
             texts.append(f"after {sessions} of training{suffix}")
         elif n_unknown:
             texts.append("may have learned before these runs, because trained= was not given")
         if unrecorded.max():
-            texts.append(f"{counted(span(unrecorded.drop_nulls()), 'session')} not recorded")
+            texts.append(f"{counted(range_text(unrecorded.drop_nulls()), 'session')} not recorded")
         if part["reseeded"].max():
-            times = counted(span(part["reseeded"]), "time")
+            times = counted(range_text(part["reseeded"]), "time")
             texts.append(f"a seed was used again {times}, so the same users came back")
         if texts:
             result[str(agent)] = texts
@@ -399,7 +400,7 @@ def by_window(rows: polars.DataFrame) -> polars.DataFrame:
     return ends.with_columns(in_window(name) / in_window("step") for name in sums)
 
 
-def _compared(measure: str, n_sessions: int) -> polars.Expr:
+def _compared_values(measure: str, n_sessions: int) -> polars.Expr:
     """Return the values in which agents are compared: total regret (or total reward, where regret
     is unknown), or another measure per session.
     """
@@ -441,7 +442,7 @@ def final_table(
     measures = ["regret", "reward", *metrics]
     loss = polars.coalesce("regret", -col("reward"))  # known for all agents in an env or for none
     units = unit_means(last, by, measures)
-    compared = units.with_columns(gap=_compared(measure, last["step"][0]))
+    compared = units.with_columns(gap=_compared_values(measure, last["step"][0]))
     n_sessions = last["step"][0] if measure == "regret" else 1
     gaps = differences(compared, reference, by, ["gap"], n_sessions)
     run_columns = last.group_by(by).agg(

@@ -77,7 +77,7 @@ def print_results(
         measure: what differences and p compare, as in `Results.table`.
     """
     must_split = share_no_instance(results.rows)
-    shown = by_instances(results) if by_instance or must_split else results
+    shown = results_by_instance(results) if by_instance or must_split else results
     table = format_table(shown, reference, measure=measure)
     columns = [Column(name, align_right=name != "agent") for name in table.headings]
     print_text(console, table.title, "bold")
@@ -181,7 +181,7 @@ def _renamed(results: Results, names: Mapping[str, str]) -> Results:
     return type(results).of_rows(rows, [config.renamed(names) for config in results.configs])
 
 
-def by_instances(results: Results) -> Results:
+def results_by_instance(results: Results) -> Results:
     """Return the same results with each instance of an environment as an environment of its own."""
     configs = []
     for config in results.configs:
@@ -294,10 +294,10 @@ def to_latex(
     for env, rows in table.environments.items():
         lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
         for agent, *texts in rows:
-            lines.append(rf"{' & '.join([escape_latex(agent), *map(_mathematics, texts)])} \\")
-    headings = [_text_of(names.get(name, name)) for name in table.headings]
+            lines.append(rf"{' & '.join([escape_latex(agent), *map(_latex_number, texts)])} \\")
+    headings = [_latex_text(names.get(name, name)) for name in table.headings]
     if caption is None:
-        caption = _text_of(f"{table.title}. {' '.join(table.notes)}")
+        caption = _latex_text(f"{table.title}. {' '.join(table.notes)}")
     return "\n".join(
         [
             r"\begin{table}",
@@ -315,11 +315,11 @@ def to_latex(
     )
 
 
-def _text_of(text: str) -> str:
+def _latex_text(text: str) -> str:
     return escape_latex(text).replace("±", r"$\pm$")
 
 
-def _mathematics(text: str) -> str:
+def _latex_number(text: str) -> str:
     """Return a number and its interval in LaTeX math mode."""
     number = text.replace(",", "{,}").replace("±", r"\pm")
     return "--" if text == "–" else f"${number}$"

@@ -21,7 +21,7 @@ from ...envs import UserModel
 from ..make.agents import make_resolved_agent
 from ..make.copies import own_copies
 from ..make.environments import make_env
-from ..play.additional_metrics import Metrics
+from ..play.additional_metrics import AdditionalMetrics
 from ..play.prepared_run import OnChunk
 from ..play.run import engine_of, play_run
 from ..results_folder import CONFIG, RUNS, Config, FinishedRuns, RunKey, add_runs, open_folder
@@ -136,7 +136,7 @@ def _play_jobs(
                 for name, value in UserModel.classes.items()
                 if not value.__module__.startswith("clickgym.")
             }
-            with bar.counts(len(jobs)) as counts:
+            with bar.session_counters(len(jobs)) as counts:
                 calls = [
                     (play_runs_in_worker, *job, config, user_classes, counts[i : i + 1])
                     for i, job in enumerate(jobs)
@@ -206,7 +206,7 @@ def play_runs(
         agent = make_resolved_agent(own_copies(plan.agent), env, config.horizon, seed)
         if isinstance(agent, FrozenPolicy):
             engine_of(agent, env)  # tells the agent the space of observations, which it flattens
-        metrics = Metrics(config.metrics)
+        metrics = AdditionalMetrics(config.metrics)
         try:
             result = play_run(agent, env, plan.engine, steps, metrics, seed, on_chunk)
         except SessionError as error:

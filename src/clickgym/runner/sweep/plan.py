@@ -22,7 +22,7 @@ from ..make.agents import AgentLike, ResolvedAgent, make_agent, make_resolved_ag
 from ..make.copies import own_copies, warn_of_shared_arguments
 from ..make.environments import EnvLike, ResolvedEnv, make_env, resolve_env
 from ..make.labels import expand_instances, split_label
-from ..play.additional_metrics import Metrics
+from ..play.additional_metrics import AdditionalMetrics
 from ..play.run import (
     Engine,
     check_episode,
@@ -101,7 +101,7 @@ def make_plans(
     ):
         env = make_env(own_copies(resolved_env), instance)
         sizes_of(env)  # an error here comes from the environment, not from an agent
-        Metrics(metrics).check_env(env.unwrapped)
+        AdditionalMetrics(metrics).check_env(env.unwrapped)
         check_wrappers(env, env_label)
         pair = env_label, getattr(env.unwrapped, "instance", "custom")
         if pair in pairs:
@@ -117,7 +117,7 @@ def make_plans(
         changes = tuple(model.starts[1:]) if model else ()
         for label, resolved_agent in resolved_agents.items():
             try:
-                engine_name = _engine_of(resolved_agent, env, label, horizon, metrics, engine)
+                engine_name = _try_agent(resolved_agent, env, label, horizon, metrics, engine)
             except UnsuitedError as error:
                 errors.setdefault(label, error)
                 continue
@@ -163,7 +163,7 @@ def _warn_of_ignored_seed(env: gym.Env, label: str) -> None:
         )
 
 
-def _engine_of(
+def _try_agent(
     resolved_agent: ResolvedAgent,
     env: Any,
     label: str,
@@ -175,7 +175,7 @@ def _engine_of(
     try:
         agent = make_resolved_agent(own_copies(resolved_agent), env, horizon, 0)
         engine_name = engine_of(agent, env, engine)
-        Metrics(metrics).check_agent(agent)
+        AdditionalMetrics(metrics).check_agent(agent)
     except ValueError as error:
         if type(error) is not ValueError or label in str(error):
             raise

@@ -134,7 +134,7 @@ class Progress:
         self._show()
 
     @contextmanager
-    def counts(self, n_calls: int) -> Iterator[NDArray[np.int64]]:
+    def session_counters(self, n_calls: int) -> Iterator[NDArray[np.int64]]:
         """Context manager that provides session counters, one for each call of a worker process.
 
         A worker process adds the sessions that it plays to its call's counter. The array of

@@ -17,7 +17,7 @@ from ...measure.result import warn_of_negative_regret
 from ..make.agents import AgentLike
 from ..make.environments import EnvLike
 from ..make.labels import label_objects
-from ..play.additional_metrics import Metrics
+from ..play.additional_metrics import AdditionalMetrics
 from ..play.run import Engine
 from ..results import Results
 from ..results_folder import FinishedRuns, open_folder, rows_of_sweep
@@ -123,7 +123,8 @@ def sweep(
     folder = None if out is None else check_path("out", out).absolute()
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
     seed = check_count("seed", seed, 0, 2**63 - 1)  # a column of the results has 64 bits
-    metrics, steps = Metrics(metrics).specs, checkpoint_steps(horizon, checkpoints).tolist()
+    metrics = AdditionalMetrics(metrics).specs
+    steps = checkpoint_steps(horizon, checkpoints).tolist()
     if n_jobs == 0 or not (n_jobs is None or is_integer(n_jobs)):
         raise value_error("n_jobs", n_jobs, "a number of workers, or -1 for all processors")
     envs, agents = label_objects("environment", envs), label_objects("agent", agents)
