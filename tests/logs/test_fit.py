@@ -12,7 +12,7 @@ from scipy import stats
 import clickgym
 from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.logs import ClickLog, PBMEstimator, check_models, fit_models, read_log, write_tidy
-from clickgym.logs.fitting import positions_apart
+from clickgym.logs.fitting import position_groups
 from clickgym.runner.fingerprint import fingerprint_of
 
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
@@ -265,13 +265,13 @@ def shown(lists, n=2000, seed=0):
     ],
 )
 def test_positions_are_compared_by_items_that_were_clicked_at_both(lists, groups):
-    assert positions_apart(shown(lists)) == groups
+    assert position_groups(shown(lists)) == groups
 
 
 @pytest.mark.parametrize(("n", "groups"), [(30, [[1, 2]]), (29, [[1], [2]])])
 def test_thirty_clicks_at_each_position_compare_them(n, groups):
     log = ClickLog([[0, 1], [2, 0]] * n, [[1, 1]] * 2 * n, [0] * 2 * n, tuple("abc"), ("q",))
-    assert positions_apart(log) == groups
+    assert position_groups(log) == groups
 
 
 def test_clicks_of_one_query_compare_no_positions_of_another():
@@ -280,7 +280,7 @@ def test_clicks_of_one_query_compare_no_positions_of_another():
     """
     clicks = [[1, 1], [0, 0], [0, 0]] * 100
     log = ClickLog([[0, 1], [0, 1], [1, 0]] * 100, clicks, [0, 1, 1] * 100, ("a", "b"), ("p", "q"))
-    assert positions_apart(log) == [[1], [2]]
+    assert position_groups(log) == [[1], [2]]
 
 
 def test_cautions_about_a_log(tmp_path, printed):

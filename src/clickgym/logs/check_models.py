@@ -129,7 +129,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
         out = np.flatnonzero(rounds == number)
         train = log[~np.isin(index, out)]
         fits = [fit_quietly(MODEL_ESTIMATORS[name], train) for name in models]
-        parts.append(_errors(log, train, fits, index, first, out))
+        parts.append(_squared_errors(log, train, fits, index, first, out))
     errors = np.concatenate(parts)
     if not len(errors):
         raise ValueError(
@@ -143,8 +143,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
 
 
 def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, int]:
-    """Return the table of `Simulability`, computed from the rows of `_errors`, and the number of
-    queries. The intervals come from bootstrap samples of the queries.
+    """Return the table of `Simulability`, computed from the rows of `_squared_errors`, and the
+    number of queries. The intervals come from bootstrap samples of the queries.
     """
     labels, rows = np.unique(errors[:, 0], return_inverse=True)
     sums = np.zeros((len(labels), errors.shape[1]))
@@ -182,7 +182,7 @@ def _rounds(queries: Indices, counts: Indices) -> Indices:
     return rounds
 
 
-def _errors(
+def _squared_errors(
     log: ClickLog,
     train: ClickLog,
     fits: Sequence[Estimator],

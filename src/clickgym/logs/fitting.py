@@ -306,7 +306,7 @@ def _make_instance(
     )
 
 
-def positions_apart(log: ClickLog) -> list[list[int]]:
+def position_groups(log: ClickLog) -> list[list[int]]:
     """Return groups of positions, counted from 1, such that the log compares only positions of the
     same group with each other. If the log compares all positions, there is one group.
 
@@ -318,7 +318,7 @@ def positions_apart(log: ClickLog) -> list[list[int]]:
     Example:
         >>> exchanged = ClickLog([[0, 1, 2], [1, 0, 2]] * 40, [[1] * 3] * 80, [0] * 80,
         ...     ("a", "b", "c"), ("q",))
-        >>> positions_apart(exchanged)
+        >>> position_groups(exchanged)
         [[1, 2], [3]]
     """
     order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
@@ -334,7 +334,7 @@ def log_notes(log: ClickLog) -> str:
     """Return sentences that warn about positions that the log does not compare, and about a log
     that may lack its sessions without a click. If neither warning applies, return an empty text.
     """
-    sentences, groups = [], positions_apart(log)
+    sentences, groups = [], position_groups(log)
     if len(groups) > 1:
         words = " | ".join(", ".join(map(str, group)) for group in groups)
         sentences.append(

@@ -70,7 +70,7 @@ MAX_FEATURE = float(np.finfo(np.float32).max)
 """The largest absolute value of a feature, because features are stored as float32."""
 BYTES_PER_READ = 2**22
 """The number of bytes of a file that are read at a time."""
-ROWS = 4096
+ROWS_AT_ONCE = 4096
 """The number of documents whose features are processed at a time."""
 GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     2: {
@@ -147,8 +147,8 @@ class Judgments:
 
     @cached_property
     def scale(self) -> float:
-        chunks = range(0, len(self.features), ROWS)
-        rows = (self.features[first : first + ROWS].astype(np.float64) for first in chunks)
+        chunks = range(0, len(self.features), ROWS_AT_ONCE)
+        rows = (self.features[first : first + ROWS_AT_ONCE].astype(np.float64) for first in chunks)
         norm = max(float(weighted_sums(part, part).max()) for part in rows) ** 0.5
         return max(1.0, norm) * (1 + 1e-6)
 
@@ -263,7 +263,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
         .with_columns(grade=head[0].cast(pl.Int64), query=head[1])
     )
     documents = documents.with_columns(query=label_text(documents["query"]))
-    _refuse(documents.filter(pl.col("query").is_null()), "text")
+    _raise_for_first(documents.filter(pl.col("query").is_null()), "text")
     features_text = text.str.replace(LINE_START, "").str.splitn("#", 2)
     pair = pl.col("pair").str.splitn(":", 2)
     value = pair.struct[1].cast(pl.Float64, strict=False)
@@ -281,7 +281,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
         )
     )
     is_right = pl.col("number").is_between(1, most) & (pl.col("value").abs() <= MAX_FEATURE)
-    _refuse(pairs.filter(~is_right.fill_null(value=False)), "pair")
+    _raise_for_first(pairs.filter(~is_right.fill_null(value=False)), "pair")
     rows, numbers, values = (pairs[name].to_numpy() for name in ("row", "number", "value"))
     features = np.zeros((len(documents), int(numbers.max(initial=0))), np.float32)
     is_given = np.zeros(features.shape, bool)
@@ -294,7 +294,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
     return documents.select("line", "query", "grade"), features
 
 
-def _refuse(invalid: pl.DataFrame, column: str) -> None:
+def _raise_for_first(invalid: pl.DataFrame, column: str) -> None:
     """Raise a ValueError for the first invalid line or feature, if there is one."""
     for line, text in invalid.head(1).select("line", column).rows():
         raise ValueError(f"line {line} has {short_repr(text)}")

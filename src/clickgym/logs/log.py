@@ -177,13 +177,13 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
         ...     len(read_log(f"{folder}/log.csv"))
         1
     """
-    path = check_table(path)
+    path = check_table_path(path)
     check_kind("log", log, ClickLog, "a ClickLog, as read_log returns it")
     frame = log.to_frame()
     write_whole(path, parquet_bytes(frame) if path.suffix == ".parquet" else frame.write_csv())
 
 
-def check_table(path: str | PathLike[str]) -> Path:
+def check_table_path(path: str | PathLike[str]) -> Path:
     """Return the path of a table to be written; raise a ValueError if the path does not end with
     .csv or .parquet.
     """

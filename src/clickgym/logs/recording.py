@@ -16,7 +16,7 @@ from ..measure.session_reader import SessionReader
 from ..runner.play.run import run
 from .log import ClickLog
 
-RANKS = (
+RANKING_AGENT = (
     "an agent that ranks session by session; RL algorithms have their own training loop, so "
     "train the model first and wrap it in clickgym.agents.FrozenPolicy"
 )
@@ -52,7 +52,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         ((20, 5), ('yandex-9982',))
     """
     check_count("sessions", sessions)
-    check_kind("agent", agent, Agent, RANKS)
+    check_kind("agent", agent, Agent, RANKING_AGENT)
     check_kind("env", env, gym.Env, AN_ENV)
     n_items, n_positions, n_features, _ = sizes_of(env)
     if n_features:

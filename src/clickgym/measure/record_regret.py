@@ -33,8 +33,8 @@ from ..envs.vector_env import ClickVectorEnv
 from ..envs.wrappers.item_by_item import Choices
 from .meter import SessionMeter, checkpoint_steps
 from .result import (
-    NO_SESSION,
     OWN_LOOP,
+    RESET_IS_NO_SESSION,
     Result,
     same_users_message,
     warn_of_negative_regret,
@@ -144,7 +144,7 @@ class _Recorder:
             raise ValueError(
                 f"horizon is {last:,}, but the loop has only "
                 f"{counted(n_measured, 'session')} so far"
-                + (f"; {NO_SESSION}" if self._resets_next else "")
+                + (f"; {RESET_IS_NO_SESSION}" if self._resets_next else "")
             )
         steps = checkpoint_steps(last)
         regret = self.meter.regret[steps - 1]
@@ -218,7 +218,7 @@ class RecordRegret(_Recorder, gym.Wrapper, RecordConstructorArgs):
         expected = f"{AN_ENV}; for a vector environment, use RecordVectorRegret"
         check_kind("env", env, gym.Env, expected)
         if isinstance(env.action_space, Choices):
-            raise TypeError(_NO_SESSIONS)
+            raise TypeError(_ITEM_IS_NO_SESSION)
         self._read_session, self._has_warned = SessionReader(env), False
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
@@ -292,12 +292,12 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         )
         check_kind("env", env, VectorEnv, expected)
         if isinstance(env.single_action_space, Choices):
-            raise TypeError(_NO_SESSIONS)
+            raise TypeError(_ITEM_IS_NO_SESSION)
         stream = check_stream("RecordVectorRegret measures", env)
         _warn_of_short_episodes(stream)
         self._readers = session_readers(env)
         layers = (*_layers(env), *_layers(stream))
-        self._reward_wrappers = [type(x).__name__ for x in layers if isinstance(x, CHANGE_REWARDS)]
+        self._reward_wrappers = [type(x).__name__ for x in layers if isinstance(x, REWARD_WRAPPERS)]
         super().__init__(env)
         self._is_compiled = isinstance(env, ClickVectorEnv)
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
@@ -404,9 +404,9 @@ def _layers(env: Any) -> Iterator[Any]:
     yield env
 
 
-CHANGE_REWARDS = (gym.RewardWrapper, VectorRewardWrapper, NormalizeReward, NormalizeRewards)
+REWARD_WRAPPERS = (gym.RewardWrapper, VectorRewardWrapper, NormalizeReward, NormalizeRewards)
 """Gymnasium's wrappers that change rewards."""
-_NO_SESSIONS = (
+_ITEM_IS_NO_SESSION = (
     "a step of ItemByItem chooses one item, so it is not a session; put RecordRegret inside: "
     "ItemByItem(RecordRegret(env))"
 )

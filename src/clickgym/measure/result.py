@@ -17,7 +17,7 @@ from ..core.text import counted
 if TYPE_CHECKING:
     import polars
 
-NO_SESSION = (
+RESET_IS_NO_SESSION = (
     "with AutoresetMode.NEXT_STEP, the step after the end of an episode only resets the stream and "
     "shows no list; make the vector environment with AutoresetMode.SAME_STEP, or loop while "
     "envs.meter.step is too small"

@@ -10,7 +10,7 @@ import polars
 from polars import col
 
 from ..core.specs import format_spec, parse_spec
-from ..measure.result import HOW_PLAYED, NO_SESSION, same_users_message
+from ..measure.result import HOW_PLAYED, RESET_IS_NO_SESSION, same_users_message
 from .reports.summaries import IS_OWN, metrics_of
 from .results_folder import Config
 
@@ -133,7 +133,7 @@ def check_runs(last: polars.DataFrame) -> None:
         elif least in own:
             cure = (
                 f"continue your own loop until env.meter.step is {most}, or {cure}. A loop may "
-                f"have fewer sessions than steps: {NO_SESSION}"
+                f"have fewer sessions than steps: {RESET_IS_NO_SESSION}"
             )
         raise ValueError(
             "runs have different numbers of sessions, so they cannot be compared: "

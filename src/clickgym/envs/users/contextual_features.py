@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-ROWS = 4096
+ROWS_AT_ONCE = 4096
 """The number of rows that are converted to double precision at once, to save memory."""
 INTERACTIONS = ("products", "outer")
 """The kinds of interactions: products of features with the same index (u∘v), or products of all
@@ -71,7 +71,7 @@ def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
     """Return the squared norm of each row in double precision, ``(n,)``, without converting a whole
     float32 array at once.
     """
-    parts = [rows[first : first + ROWS] for first in range(0, len(rows), ROWS)]
+    parts = [rows[first : first + ROWS_AT_ONCE] for first in range(0, len(rows), ROWS_AT_ONCE)]
     return np.concatenate([(part.astype(np.float64) ** 2).sum(axis=1) for part in parts])
 
 

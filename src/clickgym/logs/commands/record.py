@@ -13,7 +13,7 @@ from ...runner.console import output_console, print_text
 from ...runner.make.agents import make_agent
 from ...runner.make.environments import make_env
 from ...runner.make.labels import expand_instances
-from ..log import check_table, write_tidy
+from ..log import check_table_path, write_tidy
 from ..reading import read_log
 from ..recording import record as record_
 
@@ -81,7 +81,7 @@ def record(
     Because you know the simulated users behind a recorded log, you can check the output of the
     other commands against the truth.
     """
-    check_table(out)
+    check_table_path(out)
     n = check_horizon(sessions, name="sessions")
     parts = []
     for number, name in enumerate(expand_instances(instances)):

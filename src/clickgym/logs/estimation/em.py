@@ -40,11 +40,11 @@ class ConvergenceWarning(UserWarning):
     """
 
 
-def fit_quietly(kind: type[Estimator], log: ClickLog) -> Estimator:
+def fit_quietly(estimator_class: type[Estimator], log: ClickLog) -> Estimator:
     """Fit an estimator with default settings to a log, without a warning about convergence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return kind().fit(log)
+        return estimator_class().fit(log)
 
 
 class EMEstimator(Estimator):
