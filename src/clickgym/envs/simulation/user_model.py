@@ -21,7 +21,15 @@ class UserModel(ABC):
     """Base class of simulated users, on which environments are built.
 
     Subclasses are click models, sequences of click models, models with new candidates in every
-    session, and users with memory.
+    session, and users with memory. Six names and texts describe them:
+
+    - ``short`` is the short name of a click model in ids and commands, such as ``"PBM"``.
+    - ``name()`` is the name of a class in files: ``short``, or otherwise the name of the class.
+    - ``kind`` is the name of an object in instances, and also names the click models in it, as in
+      ``"ContextualModel of PBM"``.
+    - ``title`` is the name of a class in sentences, such as ``"position-based model"``.
+    - ``behaviour`` is a clause in tables about how the users click.
+    - ``about()`` joins title, name and behaviour to the line that ``clickgym list`` prints.
 
     Attributes:
         n_positions: K, the length of a list.
