@@ -147,7 +147,7 @@ FAULTS = {
     planted(sample_too_far): rf"IndexError: .*model\.py:{LINE} in .* property n_uniforms",
     planted(sample_from_numpy): r"sample drew the clicks \[.* from the same uniform numbers",
     CountsByMethod: "n_uniforms is <bound method ",
-    planted(marginals_of_neighbours): "the click probability of position 1 changes .* below",
+    planted(marginals_of_neighbours): "the click probability of a list of 1 .* items below",
     planted(sample_clicks_only): "sample left an entry of clicks or examined that is not 0 or 1",
     planted(sample_for_few_clicks): r"the click probability of \[2, 0, 3, 1, 4\] is ",
     planted(marginals_of_attraction): r"the click probability of \[2, 0, 3\] is ",
