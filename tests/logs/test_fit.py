@@ -189,8 +189,7 @@ def test_a_session_is_held_out_and_one_learned_from_at_least(share):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--model DBM", "unknown model 'DBM'; did you mean 'DBN'?"),
-        ("--model PBM TPBM", "the click model 'TPBM' has no estimator, so it cannot be fitted"),
+        ("--model PBM TPBM", "no estimator fits the click model 'TPBM'; did you mean 'PBM'?"),
         ("--model PBM --items 3", "n_items is 3, but the log has 4 positions"),
         ("--model PBM --query never", "the log has no query 'never'; its most frequent queries "),
     ],

@@ -8,7 +8,7 @@ import typer
 
 from ...runner.console import error_console, print_text
 from ..log import ClickLog
-from ..reading import ROLES, read_log
+from ..reading import read_log
 
 LogFiles = Annotated[
     list[str],
@@ -51,14 +51,7 @@ def column_names(columns: str) -> dict[str, str]:
 
 def read_sessions(log: list[str], columns: str, ids_per_file: bool = False) -> ClickLog:
     """Read a log, and report its number of sessions and the fraction with at least one click."""
-    names = column_names(columns)
-    pairs = [word for word in log if word.partition("=")[0] in ROLES and "/" not in word]
-    if columns and pairs:
-        raise ValueError(
-            f"{pairs[0]!r} counts as a log; put commas between the pairs, as in "
-            f"--columns {','.join([columns, *pairs])}"
-        )
-    sessions = read_log(log, columns=names, ids_per_file=ids_per_file)
+    sessions = read_log(log, columns=column_names(columns), ids_per_file=ids_per_file)
     share = sessions.clicks.any(axis=1).mean()
     print_text(
         error_console(), f"read {len(sessions):,} sessions, {share:.1%} of them with a click"

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ...core.checks import check_kind, check_labels, check_number, outside_unit_interval
 from ...core.kernels import entry, kernel
-from ...core.messages import unknown_message, value_error
+from ...core.messages import suggestions, value_error
 from ...core.state import Floats
-from ...envs import CLICK_MODELS, ClickModel
+from ...envs import ClickModel
 from ..log import ClickLog
 from .counting import by_query, list_length
 from .priors import UNIFORM, Prior
@@ -35,17 +35,11 @@ def check_models_to_fit(names: Sequence[str]) -> None:
     ValueError for any other name.
     """
     for name in names:
-        if name in CLICK_MODELS and name not in MODEL_ESTIMATORS:
-            raise ValueError(
-                f"the click model {name!r} has no estimator, so it cannot be fitted; choose from "
-                f"{', '.join(MODEL_ESTIMATORS)}, or write an estimator whose model_class is this "
-                "click model, as docs/own_click_model.md describes"
-            )
         if name not in MODEL_ESTIMATORS:
             raise ValueError(
-                f"{unknown_message('model', name, MODEL_ESTIMATORS)}; for a click model of your "
-                "own, write an estimator, and set its model_class, as docs/own_click_model.md "
-                "describes"
+                f"no estimator fits the click model {name!r}{suggestions(name, MODEL_ESTIMATORS)}; "
+                "for another click model, write an estimator, and set its model_class, as "
+                "docs/own_click_model.md describes"
             )
 
 
