@@ -444,12 +444,6 @@ class StateAgent(CompiledAgent):
     def leave(self) -> None:
         self.user[IS_FIRST] = 1
 
-    def best(self) -> NDArray[np.int64]:
-        raise ValueError(
-            f"{type(self).__name__} has no single best list: the best list depends on the "
-            "user's state"
-        )
-
 
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
     """Return the number of clicks per session for each item, or 0 for an item without sessions."""

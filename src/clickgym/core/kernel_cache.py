@@ -20,7 +20,6 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +55,7 @@ def make_file(file: Path) -> bool:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
-            with suppress(FileExistsError):
-                file.open("x").close()  # an empty file, because numba checks only its size and time
+            file.touch()  # an empty file, because numba checks only its size and time
     except OSError as error:
         warnings.warn(
             "compiled kernels cannot be saved to disk, so every process compiles them again; set "

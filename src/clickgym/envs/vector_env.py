@@ -214,13 +214,19 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
         Returns:
             The clicks ``(B, K)``, the rewards ``(B,)``, and the infos.
+
+        Raises:
+            ValueError: an item is out of range; the message names its stream and position.
         """
         batch = self._batch
         batch.rankings[:] = rankings
         sessions = self.num_envs - int(np.count_nonzero(batch.begins))  # others only get a new user
         is_valid = self._play(make_batch_step_kernel, batch)
-        if not is_valid:  # the kernel has drawn nothing
-            return self._simulate(self._shown_for(rankings))
+        if not is_valid:  # the kernel has drawn nothing; lists of new users are ignored
+            as_integers("actions", rankings, self._shape, 0, self._lists.n_items)
+            active = ~batch.begins
+            rankings[active] = without_repeats(rankings[active], self._lists.n_items)
+            return self._simulate(rankings)
         self._count(1, sessions)
         infos = {  # new arrays at every step, because the caller may keep them
             "ranking": rankings,
@@ -229,18 +235,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             "optimal_reward": batch.optimum.copy(),
         }
         return batch.clicks.copy(), batch.realised.copy(), infos
-
-    def _shown_for(self, rankings: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the lists with repeated items replaced (see `without_repeats`), except the lists
-        of streams whose users have left, which are ignored.
-
-        Raises:
-            ValueError: an item is out of range; the message names its stream and position.
-        """
-        active = ~self._batch.begins
-        as_integers("actions", rankings, self._shape, 0, self._lists.n_items)
-        rankings[active] = without_repeats(rankings[active], self._lists.n_items)
-        return rankings
 
     def _ends(self, restarting: Masks | None) -> tuple[Masks, Masks, bool]:
         """Count a session of every stream that showed a list; return the terminations ``(B,)``, the

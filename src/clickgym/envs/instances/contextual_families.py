@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.checks import check_choice
+from ...core.state import Floats
 from ...core.sums import products_of_rows
 from ..click_models.click_model import ClickModel
 from ..users.contextual import ContextualModel
@@ -41,7 +41,6 @@ FEATURES = ("plain", *INTERACTIONS)
 c [1, u, v] and products of features.
 """
 
-Floats: TypeAlias = NDArray[np.float64]
 Score: TypeAlias = Callable[[np.random.Generator, Floats, Floats], Floats]
 
 

@@ -8,7 +8,6 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 from zlib import crc32
 
@@ -205,7 +204,7 @@ def draw_model(
             generator for each parameter. A parameter whose default is None keeps this default.
     """
     sizes = {"L": n_items, "K": n_positions}
-    signature = _constructor_of(model_class)
+    signature = inspect.signature(model_class).parameters
     lengths = {"n_items": n_items, "n_positions": n_positions}
     arguments: dict[str, Any] = {key: lengths[key] for key in lengths.keys() & signature.keys()}
     for parameter, shape in model_class.shapes.items():
@@ -215,11 +214,6 @@ def draw_model(
             rng = child_rng(seed, crc32(parameter.encode()))
             arguments[parameter] = rng.random([sizes[letter] for letter in shape] or None)
     return model_class(**arguments)
-
-
-@cache
-def _constructor_of(model_class: type[ClickModel]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(model_class).parameters
 
 
 def child_rng(seed: int, *key: int) -> np.random.Generator:

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...core.state import Floats
 from ..users.memory import CascadeMDP
 from .instance import Count, Instance, Seed, family, instance_of, load_instance
-
-Floats: TypeAlias = NDArray[np.float64]
 
 BOREDOM_FACTOR = 0.25
 """The factor by which all attractions are multiplied in the state in which users click least."""
