@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import linecache
 import re
-from contextlib import suppress
 from typing import Any
 
 from .errors import PACKAGE
@@ -44,42 +43,18 @@ else:
 COMPILES = numba is not None and not numba.config.DISABLE_JIT
 
 OPTIONS: dict[str, Any] = {}
-"""The numba options for kernels that other kernels call; empty if numba lacks one of the parts
-below.
+"""The numba options for kernels that other kernels call. numba does not document these options, so
+those that a version of numba lacks are left out.
 """
-try:  # undocumented parts of numba, without which a cold start takes 50 % longer
-    from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler
-    from numba.core.options import DefaultOptions
-except ImportError:
-    pass
-else:
-
-    class CalleeLibrary(JITCodeLibrary):
-        """The machine code of a kernel that only other kernels call. This code is not optimised on
-        its own: the callers inline the code, and are then optimised as a whole.
-        """
-
-        def _optimize_final_module(self) -> None:
-            pass
-
-    class CalleeCompiler(Compiler):
-        """A numba compiler for kernels that only other kernels call."""
-
-        def compile_extra(self, func: Any) -> Any:
-            with suppress(AttributeError, TypeError):
-                codegen = self.state.targetctx.codegen()
-                self.state.library = CalleeLibrary(codegen, func.__qualname__)
-            return super().compile_extra(func)
-
-    OPTIONS |= {
+if numba is not None:
+    OPTIONS = {
         "forceinline": True,
         "_nrt": False,  # kernels count no references (see `numba.extending.register_jitable`)
         "no_cpython_wrapper": True,  # like the next option: only compiled code calls the kernel
         "no_cfunc_wrapper": True,
     }
-    OPTIONS = {name: value for name, value in OPTIONS.items() if hasattr(DefaultOptions, name)}
-    OPTIONS["pipeline_class"] = CalleeCompiler
+    known = getattr(numba.core.options, "DefaultOptions", None)
+    OPTIONS = {name: value for name, value in OPTIONS.items() if hasattr(known, name)}
 
 ALLOCATION_PHRASES = (
     "NRT required but not enabled",
