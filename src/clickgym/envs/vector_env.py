@@ -97,6 +97,11 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self.max_episode_steps = max_episode_steps
         self.num_envs = check_count("num_envs", num_envs)
         mode = getattr(autoreset_mode, "value", autoreset_mode)
+        if mode == "Disabled":
+            raise ValueError(
+                "autoreset_mode is 'Disabled', which only SyncVectorEnv and AsyncVectorEnv of "
+                "Gymnasium have; expected 'NextStep' or 'SameStep'"
+            )
         mode = check_choice("autoreset_mode", mode, ("NextStep", "SameStep"))
         self.autoreset_mode = AutoresetMode(mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}

@@ -129,7 +129,10 @@ def check_runs(last: polars.DataFrame) -> None:
         own, least, most = last.filter(IS_OWN)["step"], min(ends["step"]), max(ends["step"])
         cure = f"play the longer runs again, with horizon={least}"
         if last.filter(col("step") > least).select(IS_OWN.all()).item():
-            cure = f"use only the first sessions of your own loop: env.result(name, {least})"
+            cure = (
+                "show your own loop in a table of its own, or use only its first sessions: "
+                f"env.result(name, {least})"
+            )
         elif least in own:
             cure = (
                 f"continue your own loop until env.meter.step is {most}, or {cure}. A loop may "

@@ -117,9 +117,8 @@ class FrozenPolicy(Agent):
             sizes = actions.n_items, actions.n_positions
         if None in sizes:
             raise TypeError(
-                f"model is {short_repr(model)}, which does not define its numbers of items and "
-                "positions: pass both, and a function that takes an observation and returns a list "
-                "(not a network), as in FrozenPolicy(10, 5, model=function)"
+                f"model is {short_repr(model)}, which does not tell its numbers of items and "
+                "positions; pass both, as in FrozenPolicy(10, 5, model=...)"
             )
         if (n_items or sizes[0], n_positions or sizes[1]) != sizes:
             raise _sizes_error(sizes, (n_items, n_positions))
@@ -183,7 +182,15 @@ class FrozenPolicy(Agent):
                 item by item.
         """
         if not self._has_space:
-            return self.model(observation)
+            try:
+                return self.model(observation)
+            except TypeError as error:
+                if not hasattr(self.model, "state_dict"):
+                    raise
+                raise TypeError(  # a network of torch
+                    f"{error}; pass a function that converts the observation to a tensor, and the "
+                    "network's scores to a list"
+                ) from error
         partial_list_space = self._partial_list_space
         env_space = self._env_space if partial_list_space is None else partial_list_space
         model_observation = _convert(observation, env_space, self._model_space)
