@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import inspect
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache, partial
 from importlib.util import find_spec
@@ -321,9 +320,6 @@ class Learner(BaseAgent):
             else:
                 self.model.set_env(streams)
             self.model.action_space.seed(seed)
-            if not self.model.num_timesteps:
-                self._warn_of_late_updates(sessions)
-                self._warn_of_few_users(sessions, discount)
             steps = math.ceil(sessions / self.n_envs) * self.n_envs * choices
             last = self.model.num_timesteps + steps
             arguments: dict[str, Any] = {
@@ -336,32 +332,45 @@ class Learner(BaseAgent):
             # stream.
             self.model.learn(last - self.model.num_timesteps, **arguments)
 
-    def _warn_of_late_updates(self, sessions: int) -> None:
-        """Warn if the first training ends before the algorithm's first update."""
-        steps, name = getattr(self.model, "learning_starts", None), "learning_starts"
-        if steps is None and hasattr(self.model, "n_steps"):
-            steps, name = self.model.n_steps * self.n_envs, "n_steps * n_envs"
-        first = (steps or 0) // self.choices
-        if first >= sessions:
-            warnings.warn(
-                f"{type(self).__name__} learns nothing in {sessions:,} sessions, because its "
-                f"first update comes after {first:,} sessions ({name}); lower {name}, or use "
-                "a longer horizon",
-                stacklevel=2,
-            )
+    def hints(self, sessions: int, discount: float | None) -> list[str]:
+        """Return warnings for users whose training is too short: it ends before the algorithm's
+        first update, or users have a memory and each stream has only a few of them. There is none
+        if a training continues, or if a subclass has its own `learn`.
 
-    def _warn_of_few_users(self, sessions: int, discount: float | None) -> None:
-        """Warn if users have a memory and each stream has only a few of them."""
-        if discount is None or discount == 1:  # 1 if every user has the same number of sessions
-            return
-        n_users = sessions / self.n_envs * (1 - discount)
-        if n_users < MIN_USERS:
-            warnings.warn(
-                f"{type(self).__name__} has only about {n_users:.1f} users on each of "
-                f"{self.n_envs} streams in {sessions:,} sessions; for at least {MIN_USERS}, "
-                f"use a horizon of {round(sessions / n_users * MIN_USERS):,}, or lower n_envs",
-                stacklevel=2,
+        Args:
+            sessions, discount: the arguments of `learn`.
+        """
+        if type(self).learn is not Learner.learn or self.model is not None:
+            return []
+        name, found = type(self).__name__, list[str]()
+        setting, steps = self._first_update()
+        first = steps // self.choices
+        if first >= sessions:
+            found.append(
+                f"{name} learns nothing in {sessions:,} sessions, because its first update comes "
+                f"after {first:,} sessions ({setting}); lower {setting}, or use a longer horizon"
             )
+        if discount is not None and discount < 1:  # 1 if all users have equally many sessions
+            n_users = sessions / self.n_envs * (1 - discount)
+            if n_users < MIN_USERS:
+                found.append(
+                    f"{name} has only about {n_users:.1f} users on each of {self.n_envs} streams "
+                    f"in {sessions:,} sessions; for at least {MIN_USERS}, use a horizon of "
+                    f"{round(sessions / n_users * MIN_USERS):,}, or lower n_envs"
+                )
+        return found
+
+    def _first_update(self) -> tuple[str, int]:
+        """Return the setting that delays the algorithm's first update, and the number of steps
+        before this update. The method imports the library only if the setting has no default here.
+        """
+        settings = self.hyperparameters
+        if not {"learning_starts", "n_steps"} & self.defaults.keys():
+            parameters = inspect.signature(self.algorithm()).parameters
+            settings = {name: each.default for name, each in parameters.items()} | settings
+        if "learning_starts" in settings:
+            return "learning_starts", settings["learning_starts"]
+        return "n_steps * n_envs", settings.get("n_steps", 0) * self.n_envs
 
     def __repr__(self) -> str:
         return as_call(

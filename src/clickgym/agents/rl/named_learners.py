@@ -6,7 +6,7 @@ updates are frequent. The library's documentation describes the algorithms thems
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .learner import Learner
 
@@ -48,6 +48,13 @@ class PPO(Learner):
         "net_arch": (64, 64),
     }
     with_features: ClassVar = {"batch_size": 256, "n_epochs": 10, "learning_rate": 3e-3}
+
+    def arguments(self, discount: float | None = None) -> dict[str, Any]:
+        arguments = super().arguments(discount)
+        n_sessions = arguments["n_steps"] * self.n_envs  # from one update to the next
+        if 1 < n_sessions < arguments["batch_size"]:  # the library would warn, and do the same
+            arguments["batch_size"] = n_sessions
+        return arguments
 
 
 class A2C(Learner):

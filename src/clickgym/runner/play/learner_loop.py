@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrap
 
 from ...core.errors import FAILURES, Fault, SessionError
 from ...core.kernels import clock
-from ...envs import ClickEnv, ClickVectorEnv
+from ...envs import ClickEnv, ClickVectorEnv, UserModel
 from ...envs.base_env import name_of
 from ...measure.session_reader import read_all_sessions, read_stream_session, session_readers
 from ..errors import AgentError, agent_error
@@ -47,9 +47,8 @@ def play_learner(run: PreparedRun) -> float:
         last_report = meter.step
         return meter.step < meter.horizon
 
-    discount = users.discount if users is not None and users.may_leave else None
     try:
-        agent.learn(streams, meter.horizon, on_step, discount)
+        agent.learn(streams, meter.horizon, on_step, discount_of(users))
     except InterruptedError:  # raised by on_chunk
         raise
     except FAILURES as error:
@@ -58,6 +57,13 @@ def play_learner(run: PreparedRun) -> float:
         name = type(agent).__name__
         raise AgentError(f"{name} stopped training after {meter.step} of {meter.horizon} sessions")
     return clock() - start - run.metrics.held_out_seconds
+
+
+def discount_of(users: UserModel | None) -> float | None:
+    """Return the probability that another session of the same user follows; None if sessions are
+    independent of one another, or the environment is not clickgym's.
+    """
+    return users.discount if users is not None and users.may_leave else None
 
 
 def parallel_streams(env: gym.Env, n_envs: int) -> VectorEnv:

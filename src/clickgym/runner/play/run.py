@@ -31,7 +31,7 @@ from ..make.agents import AgentLike, make_agent
 from ..make.environments import EnvLike, make_env
 from .additional_metrics import AdditionalMetrics
 from .compiled_loop import play_compiled
-from .learner_loop import play_learner
+from .learner_loop import discount_of, play_learner
 from .prepared_run import OnChunk, PreparedRun, first_observation
 from .python_loop import play_python
 
@@ -113,7 +113,8 @@ def run(
     engine_name = engine_of(agent, env, engine)
     check_wrappers(env)
     check_episode(env, horizon)
-    warn_of_features(agent, env)
+    for hint in hints(agent, env, horizon):
+        warnings.warn(hint, stacklevel=2)
     result = play_run(agent, env, engine_name, steps, run_metrics, seed)
     if np.isnan(result.regret[-1]):
         reason = (
@@ -185,47 +186,51 @@ def check_wrappers(env: gym.Env, name: str = "") -> None:
 
 
 def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
-    """Check that a run's query lasts until the horizon, and warn if users change only later.
+    """Check that a run's query lasts until the horizon.
 
     Args:
-        env: the environment. Environments with a single query, or with users who never change,
-            need no check.
+        env: the environment. Environments with a single query need no check.
         horizon: T, the number of sessions in the run.
         name: the environment's name in messages; by default, its own name.
 
     Raises:
         ValueError: the query ends before the run, so the agent would continue with another query.
-
-    Warns:
-        UserWarning: the users first change after the end of the run.
     """
-    model, name = user_model_of(env), name or name_of(env)
-    if model is None:
+    model = user_model_of(env)
+    if model is None or model.n_queries == 1 or model.n_sessions is None:
         return
-    if model.n_queries > 1 and model.n_sessions is not None and horizon > model.n_sessions:
+    if horizon > model.n_sessions:
         raise ValueError(
-            f"horizon is {horizon:,}, but a run plays only one query of {name}, which has "
-            f"{model.n_sessions:,} sessions; choose a horizon of at most "
+            f"horizon is {horizon:,}, but a run plays only one query of {name or name_of(env)}, "
+            f"which has {model.n_sessions:,} sessions; choose a horizon of at most "
             f"{model.n_sessions:,}, or an instance with a larger n_sessions"
         )
-    if model.starts[1:] and model.starts[1] >= horizon:
-        warnings.warn(
-            f"the users of {name} first change after session {model.starts[1]:,}, but a run "
-            f"has only {horizon:,} sessions; use a longer horizon to include the change",
-            stacklevel=3,
-        )
 
 
-def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
-    """Warn if an agent ignores the features that an environment shows.
+def hints(agent: BaseAgent, env: gym.Env, horizon: int, name: str = "") -> list[str]:
+    """Return warnings for users whose run can be played, but may not show what they expect.
 
-    Only compiled agents declare what they observe, so there is no warning about other agents.
-    `Random` is exempt, too, because it needs no features.
+    Only compiled agents declare what they observe, so no other agent is said to ignore features,
+    and neither is `Random`, which needs none.
+
+    Args:
+        agent: the agent, which has not played yet.
+        env: the environment.
+        horizon: T, the number of sessions in the run.
+        name: the environment's name in messages; by default, its own name.
     """
+    model, name, found = user_model_of(env), name or name_of(env), list[str]()
+    if model is not None and model.starts[1:] and model.starts[1] >= horizon:
+        found.append(
+            f"the users of {name} first change after session {model.starts[1]:,}, but a run "
+            f"has only {horizon:,} sessions; use a longer horizon to include the change"
+        )
     is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
-        message = f"{type(agent).__name__} ignores the features that {name_of(env)} shows"
-        warnings.warn(message, stacklevel=3)
+        found.append(f"{type(agent).__name__} ignores the features that {name} shows")
+    if isinstance(agent, Learner):
+        found += agent.hints(horizon, discount_of(model))
+    return found
 
 
 ROUNDING = 1e-9

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from ...agents.agent import UnsuitedError
+from ...agents.agent import BaseAgent, UnsuitedError
 from ...core.errors import SessionError
 from ...core.kernels import uncompiled
 from ...core.user_modules import import_user_module
@@ -28,8 +28,8 @@ from ..play.run import (
     check_episode,
     check_wrappers,
     engine_of,
+    hints,
     play_run,
-    warn_of_features,
 )
 from ..results_folder import Cell, Config, versions
 
@@ -96,6 +96,7 @@ def make_plans(
     plans: list[Plan] = []
     pairs = set[tuple[str, str]]()
     errors: dict[str, UnsuitedError] = {}
+    all_hints = dict[str, None]()  # each once, in their order
     for (env_label, resolved_env), instance in product(
         resolved_envs.items(), expand_instances(instances)
     ):
@@ -117,10 +118,13 @@ def make_plans(
         changes = tuple(model.starts[1:]) if model else ()
         for label, resolved_agent in resolved_agents.items():
             try:
-                engine_name = _try_agent(resolved_agent, env, label, horizon, metrics, engine)
+                agent, engine_name = _try_agent(
+                    resolved_agent, env, label, horizon, metrics, engine
+                )
             except UnsuitedError as error:
                 errors.setdefault(label, error)
                 continue
+            all_hints |= dict.fromkeys(hints(agent, env, horizon, env_label))
             # Runs can share an environment if a reset with a seed restarts its users.
             starts_anew = engine_name == "compiled" and type(env.unwrapped) is ClickEnv
             runs_per_call = max(SESSIONS_PER_CALL // horizon, 1) if starts_anew else 1
@@ -135,10 +139,12 @@ def make_plans(
                 is_of_clickgym=model is not None,
             )
             plans.append(plan)
-        if not errors:  # a hint at a longer horizon would come before the error
+        if not errors:
             check_episode(env, horizon, env_label)
     if errors:
         raise UnsuitedError.of_all(errors)
+    for hint in all_hints:
+        warnings.warn(hint, stacklevel=3)
     return plans
 
 
@@ -170,8 +176,8 @@ def _try_agent(
     horizon: int,
     metrics: Sequence[str],
     engine: Engine,
-) -> str:
-    """Return the engine that runs an agent in an environment. Errors name the agent's label."""
+) -> tuple[BaseAgent, str]:
+    """Return a new agent, and the engine that runs it in an environment. Errors name its label."""
     try:
         agent = make_resolved_agent(own_copies(resolved_agent), env, horizon, 0)
         engine_name = engine_of(agent, env, engine)
@@ -180,8 +186,7 @@ def _try_agent(
         if type(error) is not ValueError or label in str(error):
             raise
         raise ValueError(f"{label}: {error}") from error
-    warn_of_features(agent, env)
-    return engine_name
+    return agent, engine_name
 
 
 def config_of(
