@@ -148,7 +148,7 @@ def test_shares_of_the_readme():
     journeys = rl_page.journey_regrets()
     real = rl_page.memory_regrets()["journey:query=yandex-9982"]
     of_journeys, of_real = journeys["Random"] / 100, real["Random"].mean() / 100
-    compared = ("CascadeKLUCB", "PPO, tuned", "SlateQ")
+    compared = ("CascadeKLUCB", "PPO, tuned", "SlateQ", "CascadeVI:bonus=0")
     expected = [
         shares["PBMRank-v0", "CascadeKLUCB"],
         shares["PBMRank-v0", "A2C"],
