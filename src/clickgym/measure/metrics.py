@@ -248,6 +248,8 @@ METRICS: dict[str, Metric] = {
 """The metrics by name. `metric_of` also accepts names with another number, such as ndcg@3, and
 names of users' own metrics, such as ``my_module:my_metric``.
 """
+LESS_IS_BETTER = ("regret", "violations")
+"""The measures of which a good agent has little. Of all others, it has much."""
 
 
 def metric_of(name: str) -> Metric:

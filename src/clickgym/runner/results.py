@@ -220,7 +220,8 @@ class Results:
         by_instance: bool = False,
         measure: str = "regret",
     ) -> polars.DataFrame:
-        """Return the final results of every agent, starting with the lowest regret.
+        """Return the final results of every agent, starting with the lowest regret, or with the
+        best value of another ``measure``.
 
         One observation is called a *unit*. If an environment has several instances, each instance
         is a unit. Otherwise, if each run plays one of several queries, each query is a unit. In all
@@ -237,20 +238,24 @@ class Results:
             by_instance: whether each instance of an environment has its own rows, with a column
                 ``instance``; by default, a row shows the average over all instances that the agent
                 played, so compare only agents that played the same instances.
-            measure: what ``difference`` and ``p`` compare: ``"regret"``, ``"reward"`` or the name
-                of an additional metric, such as ``"ndcg"``.
+            measure: what the table compares: ``"regret"``, ``"reward"`` or the name of an
+                additional metric, such as ``"ndcg"``. The order of the rows and the columns
+                ``median``, ``worst``, ``difference`` and ``p`` are about this measure, per session
+                unless it is regret. Less regret and fewer violations are better; of any other
+                measure, more is better.
 
         Returns:
             A row for each agent in each environment, with these columns:
 
             - ``regret``, and ``regret_ci95``, the half-width of its 95 % interval (null for a
               single unit);
-            - ``regret_ci95_runs``, if units are instances: the half-width of an interval that
-              covers only these instances. The interval is computed over the runs, each averaged
-              over the instances; it is null for a single run, or if an instance lacks some runs;
+            - ``regret_ci95_runs`` (``ndcg_ci95_runs`` for the measure ndcg), if units are
+              instances: the half-width of an interval that covers only these instances. The
+              interval is computed over the runs, each averaged over the instances; it is null for
+              a single run, or if an instance lacks some runs;
             - ``median`` and ``worst``: the median and the largest regret among all runs;
-            - ``difference``: the agent's regret (or another ``measure``, per session) minus that of
-              the ``reference``, averaged over the units that both agents have, and
+            - ``difference``: the agent's regret minus that of the ``reference``, averaged over the
+              units that both agents have, and
               ``difference_ci95``, the half-width of its interval. Runs with the same seed are the
               same unit. The difference is null if one of the two agents played in your own loop, or
               if units are runs and one of the two agents had its own users, as `PPO` does;
@@ -386,7 +391,7 @@ class Results:
                 names that the table shows, as in `plot`.
             caption: the caption, as LaTeX code, in place of the one described above.
             label: the label of the table.
-            measure: what differences and p compare, as in `table`.
+            measure: what the table compares, as in `table`.
 
         Raises:
             ValueError: two agents, environments or instances would have the same name; or, as in
@@ -412,7 +417,8 @@ class Results:
                 agent as in `table`.
             by_instance: whether the printed table has its own rows for each instance, as in
                 `table`. The files do not depend on this argument.
-            measure: what differences and p compare in the printed table, as in `table`.
+            measure: what the printed table compares, as in `table`. The files do not depend
+                on it.
         """
         from .console import output_console
         from .reports.table import print_results

@@ -137,19 +137,23 @@ def test_many_runs_of_one_query_are_one_observation():
     assert both["units"].to_list() == [2, 2]
 
 
-def test_differences_of_another_measure():
-    """They are per session, and have their own p-values, but none where a value is missing."""
+@pytest.mark.parametrize(
+    ("name", "order", "worst"), [("score", "bac", 2), ("violations", "abc", 6)]
+)
+def test_a_table_of_another_measure(name, order, worst):
+    """Its numbers are per session, with their own p-values, but none where a value is missing."""
     frame = frame_of({"a": [1, 2, 3, 4], "b": [2, 4, 3, 6], "c": [0, 1, 3, 3]})
-    score = polars.when(col("agent") != "c").then("regret")
-    results = clickgym.Results.of_rows(frame.with_columns(score=score))
-    by_regret, by_score = (results.table("a", measure=name) for name in ("regret", "score"))
-    b, c = (by_score.row(by_predicate=col("agent") == name, named=True) for name in "bc")
+    score = polars.when(col("agent") != "c").then("regret").alias(name)
+    results = clickgym.Results.of_rows(frame.with_columns(score))
+    table, latex = results.table("a", measure=name), results.to_latex("a", measure=name)
+    b, c = (table.row(by_predicate=col("agent") == agent, named=True) for agent in "bc")
+    assert "".join(table["agent"]) == order
+    assert (b["worst"], b["median"]) == pytest.approx((worst / 10, 0.35))
     assert (b["difference"], b["difference_ci95"]) == pytest.approx((0.125, 0.1523), abs=1e-4)
     assert b["p"] == pytest.approx(ttest_rel([2, 4, 3, 6], [1, 2, 3, 4]).pvalue)
     assert c["difference"] is c["p"] is None
-    assert r"+0.12 \pm 0.15" in results.to_latex("a", measure="score")
-    assert "compared with c in score" in results.to_latex("c", measure="score")
-    assert b["p"] < by_regret.row(by_predicate=col("agent") == "b", named=True)["p"]  # Holm
+    assert rf"b & $0.38 \pm 0.27$ & $+0.12 \pm 0.15$ & ${b['p']:.3f}$ & ${worst / 10:.4f}$" in latex
+    assert "compared with c" in results.to_latex("c", measure=name)
 
 
 @pytest.mark.parametrize("over", ["runs", "queries", "instances"])

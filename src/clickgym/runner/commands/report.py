@@ -82,7 +82,7 @@ def report(
         str,
         typer.Option(
             metavar="NAME",
-            help="What the columns difference and p compare: regret, reward or a metric that was "
+            help="What the table compares, and sorts by: regret, reward or a metric that was "
             "measured. The files stay the same.",
         ),
     ] = "regret",

@@ -91,8 +91,8 @@ def run(
         str,
         result_option(
             metavar="NAME",
-            help="What the columns difference and p compare: regret, reward or one of the "
-            "--metrics, by its label if it has one.",
+            help="What the table compares, and sorts by: regret, reward or one of the --metrics, "
+            "by its label if it has one. The files stay the same.",
         ),
     ] = "regret",
     seed: Annotated[

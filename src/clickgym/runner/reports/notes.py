@@ -18,10 +18,10 @@ from polars import col
 from ...core.checks import outside_unit_interval
 from ...core.text import shorten
 from ...envs.instances.instance import shipped_instances
-from ...measure.metrics import is_sum
+from ...measure.metrics import LESS_IS_BETTER, is_sum
 from ..fingerprint import warnings_of_same_users
 from ..make.agents import requirements, resolve_agent
-from .summaries import HAS_OTHER_USERS, IS_FROZEN, IS_LEARNER, IS_OWN, measure_of, notes_by_agent
+from .summaries import HAS_OTHER_USERS, IS_FROZEN, IS_LEARNER, IS_OWN, notes_by_agent, total_of
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -118,28 +118,30 @@ def notes_on_pairs(
 ) -> Iterator[str]:
     """Yield notes on comparisons: what the intervals cover, which agent is the reference, what a
     difference means, and which test p comes from, or why there is no p. ``measure`` is what the
-    differences compare, as in `Results.table`.
+    table compares, as in `Results.table`.
     """
     over = sorted({*table["over"]})
     if "instances" in over:
-        has_these = table["regret_ci95_runs"].count() > 0
+        has_these = table[f"{measure}_ci95_runs"].count() > 0
         these = " ± these covers more runs on exactly these instances." if has_these else ""
         yield f"± covers other instances like these.{these}"
     elif "runs" in over and table["reward_ci95"].count():
         yield "± covers more runs with these users. It says nothing about other users."
     compared = table.filter(col("difference").is_not_null())
     reference, name = table["reference"][0], names.get(measure, measure)
+    if measure != "regret":
+        order = "lower" if measure in LESS_IS_BETTER else "higher"
+        yield f"Rows are sorted by {name}, of which a {order} mean is better."
     if len(compared):
         units = " or ".join(over)
-        better = {"regret": "Positive differences", "total reward": "Negative differences"}.get(
-            measure_of(table), "Positive differences of regret and negative ones of reward"
-        )
-        meaning = f"{better} favour {reference}"
-        if measure != "regret":
-            meaning = f"Differences and p compare {name}; positive means more than {reference}"
+        ranked_by = total_of(table) if measure == "regret" else measure
+        better = f"{'Positive' if ranked_by in LESS_IS_BETTER else 'Negative'} differences"
+        if ranked_by == "regret or total reward":
+            better = "Positive differences of regret and negative ones of reward"
         yield (
             f"Differences to {reference} are over the same {units}"
-            f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. {meaning}."
+            f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. "
+            f"{better} favour {reference}."
         )
     elif measure != "regret" and table["agent"].n_unique() > 1:
         yield f"No agent can be compared with {reference} in {name}; choose another reference."

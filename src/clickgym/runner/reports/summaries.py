@@ -19,7 +19,7 @@ from ...agents import FrozenPolicy
 from ...core.statistics import half_width, holm, p_value
 from ...core.text import counted
 from ...envs.instances.instance import FAMILIES
-from ...measure.metrics import is_sum
+from ...measure.metrics import LESS_IS_BETTER, is_sum
 from ...measure.result import HOW_PLAYED, OWN_LOOP, RUN_COLUMNS, TOTALS
 from ..play.run import ENGINES
 
@@ -214,8 +214,10 @@ def intervals(
     return groups.with_columns(col(f"{name}_ci95") * half for name in measures)
 
 
-def intervals_of_instances(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """Compute regret intervals that cover more runs on these instances, but not other instances.
+def intervals_of_instances(
+    last: polars.DataFrame, by: Sequence[str], measure: str
+) -> polars.DataFrame:
+    """Compute intervals that cover more runs on these instances, but not other instances.
 
     Each run (or each query, if runs play queries) is first averaged over the instances; the
     intervals are computed over these averages.
@@ -223,18 +225,19 @@ def intervals_of_instances(last: polars.DataFrame, by: Sequence[str]) -> polars.
     Args:
         last: rows that `with_units` returned, all from the same step.
         by: the names of the columns that identify a group.
+        measure: the name of the column to average.
 
     Returns:
-        One row per group, with ``regret_ci95_runs``, the half-width of the interval. A group has no
-        row if its units are not instances, or if an instance lacks a run.
+        One row per group, with ``ci95_runs``, the half-width of the interval. A group has no row if
+        its units are not instances, or if an instance lacks a run.
     """
     of_run = (polars.when(col("query").is_null()).then(name) for name in ("sweep_seed", "run"))
     means = last.filter(over="instances").with_columns(unit=polars.struct("query", *of_run))
-    means = unit_means(means, [*by, "instance"], ["regret"])
+    means = unit_means(means, [*by, "instance"], [measure])
     n_runs, n_instances = (col(name).n_unique().over(by) for name in ("unit", "instance"))
     means = means.filter(polars.len().over(by) == n_runs * n_instances)
-    halves = intervals(unit_means(means, by, ["regret"]), by, ["regret"])
-    return halves.select(*by, regret_ci95_runs="regret_ci95")
+    halves = intervals(unit_means(means, by, [measure]), by, [measure])
+    return halves.select(*by, ci95_runs=f"{measure}_ci95")
 
 
 def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.DataFrame:
@@ -400,18 +403,9 @@ def by_window(rows: polars.DataFrame) -> polars.DataFrame:
     return ends.with_columns(in_window(name) / in_window("step") for name in sums)
 
 
-def _compared_values(measure: str, n_sessions: int) -> polars.Expr:
-    """Return the values in which agents are compared: total regret (or total reward, where regret
-    is unknown), or another measure per session.
-    """
-    if measure == "regret":
-        return polars.coalesce("regret", "reward")
-    return col(measure) / n_sessions if measure == "reward" else col(measure)
-
-
-def measure_of(table: polars.DataFrame) -> str:
-    """Return the measure by which a table ranks agents, in words: "regret", "total reward" if the
-    regret is unknown, or both if the regret is known in some environments only.
+def total_of(table: polars.DataFrame) -> str:
+    """Return what a table shows of whole runs, in words: "regret", "total reward" if the regret is
+    unknown, or both if the regret is known in some environments only.
     """
     n_known, n_rows = table["regret"].count(), len(table)
     return " or ".join(["regret"] * (n_known > 0) + ["total reward"] * (n_known < n_rows))
@@ -426,7 +420,7 @@ def final_table(
         rows: the rows of a `Results` object.
         reference: the agent with which the other agents are compared; by default, the first agent
             that shares units with others, or the first agent if none does.
-        measure: the column in which the agents are compared.
+        measure: the column by which the agents are ranked and compared.
 
     Example:
         >>> import clickgym
@@ -439,24 +433,27 @@ def final_table(
     if reference is None:
         is_alone = col("unit").struct.field("agent").is_not_null()
         reference = last.sort(is_alone, maintain_order=True)["agent"][0]
-    measures = ["regret", "reward", *metrics]
-    loss = polars.coalesce("regret", -col("reward"))  # known for all agents in an env or for none
+    horizon, is_loss = last["step"][0], measure in LESS_IS_BETTER
+    last = last.with_columns(value=col(measure) / (horizon if measure == "reward" else 1))
+    measures = ["regret", "reward", *metrics, "value"]
     units = unit_means(last, by, measures)
-    compared = units.with_columns(gap=_compared_values(measure, last["step"][0]))
-    n_sessions = last["step"][0] if measure == "regret" else 1
-    gaps = differences(compared, reference, by, ["gap"], n_sessions)
+    gap, loss, n_sessions = col("value"), col("value") if is_loss else -col("value"), 1
+    if measure == "regret":  # known for all agents in an environment or for none
+        gap, loss = polars.coalesce("regret", "reward"), polars.coalesce("regret", -col("reward"))
+        n_sessions = horizon
+    gaps = differences(units.with_columns(gap=gap), reference, by, ["gap"], n_sessions)
     run_columns = last.group_by(by).agg(
         (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
         col("engine", "step").first(),
         polars.when(col("trained").null_count() == 0).then(col("trained").max()).alias("trained"),
         col("unrecorded", "reseeded").max(),
-        median=col("regret").median(),
-        worst=col("regret").max(),
+        median=col("value").median(),
+        worst=col("value").max() if is_loss else col("value").min(),
     )
     table = intervals(units, by, measures).drop("units")
     for columns in (
         count_runs(last, by),
-        intervals_of_instances(last, by),
+        intervals_of_instances(last, by, "value"),
         intervals(gaps, by, ["gap"]).select(*by, difference="gap", difference_ci95="gap_ci95"),
         p_values(gaps, by, "gap"),
         run_columns,
@@ -466,7 +463,8 @@ def final_table(
     order = [col("env").cast(environments), loss]
     return table.sort(order, nulls_last=True, maintain_order=True).select(
         *by,
-        *("regret", "regret_ci95", "regret_ci95_runs", "median", "worst"),
+        *("regret", "regret_ci95", col("ci95_runs").alias(f"{measure}_ci95_runs")),
+        *("median", "worst"),
         polars.lit(reference).alias("reference"),
         *("difference", "difference_ci95", "p"),
         col("reward", "reward_ci95") / col("step"),

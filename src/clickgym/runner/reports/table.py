@@ -26,10 +26,10 @@ from .summaries import (
     OWN_USERS,
     count_runs,
     describe_units,
-    measure_of,
     metrics_of,
     share_no_instance,
     split_instances,
+    total_of,
     with_units,
 )
 
@@ -74,7 +74,7 @@ def print_results(
             in `Results.table`.
         by_instance: whether each instance of an environment has its own rows; by default, a row
             shows the average over all instances, unless two agents have no instance in common.
-        measure: what differences and p compare, as in `Results.table`.
+        measure: what the table compares, as in `Results.table`.
     """
     must_split = share_no_instance(results.rows)
     shown = results_by_instance(results) if by_instance or must_split else results
@@ -114,7 +114,7 @@ def format_table(
             advice; False by default.
         names: a mapping from the names of agents, environments and instances to the names to show;
             by default, all names are shown as they are.
-        measure: what differences and p compare, as in `Results.table`.
+        measure: what the table compares, as in `Results.table`; it has the first column of numbers.
 
     Raises:
         ValueError: two agents, environments or instances would have the same name.
@@ -128,26 +128,25 @@ def format_table(
     if names:  # the names of instances say which family they are from, so they are changed last
         results = _renamed(results, names)
         table = table.with_columns(col("env", "agent", "reference").replace(names))
-    ranked_by = measure_of(table)
+    total, is_total = total_of(table), measure == "regret"
     is_single = len(results.rows.select("instance", "sweep_seed", "run").unique()) == 1
-    optional_columns = OPTIONAL_COLUMNS
-    if measure != "regret":
-        per_session = partial(_difference_text, is_per_session=True)
-        optional_columns = OPTIONAL_COLUMNS | {"difference": per_session}
     optional = {
         heading: text
-        for heading, text in optional_columns.items()
+        for heading, text in _optional_columns(measure).items()
         if any(map(text, table.iter_rows(named=True)))
         and (not is_single or heading == "difference")
     }
+    means: dict[str, Callable[[Row], str]] = {
+        total: partial(_total_text, results.horizon),
+        "reward": lambda row: _mean_text(row["reward"]),
+        **{name: partial(_interval_text, name) for name in metrics},
+    }
+    compared = total if is_total else measure
+    columns = {compared: means[total] if is_total else partial(_interval_text, measure)}
+    columns |= optional | {name: text for name, text in means.items() if name != compared}
     env_titles, environments = _env_titles(results), dict[str, list[list[str]]]()
     for row in table.to_dicts():
-        is_measured = row["regret"] is not None or row["reward"] is not None
-        total = regret_text(*regret_of_row(row, results.horizon)) if is_measured else "–"
-        texts = [row["agent"], total]
-        texts += [text(row) or "–" for text in optional.values()]
-        texts += [_mean_text(row["reward"])]
-        texts += [_mean_text(row[name], row[f"{name}_ci95"]) for name in metrics]
+        texts = [row["agent"], *(text(row) or "–" for text in columns.values())]
         texts += [duration_text(row["ns_per_session"])] * len(time)
         environments.setdefault(env_titles[row["env"]], []).append(texts)
     shares = {name for config in results.configs for name in config.shares}
@@ -163,12 +162,9 @@ def format_table(
         over = f"mean ± 95 % interval over {over}"
     elif len(mixed):
         over = f"mean over {over}"
-    title = f"{ranked_by.capitalize()} after {results.horizon:,} sessions{instance_text} ({over})"
-    headings = ["agent", ranked_by, *optional, "reward", *metrics, *time]
-    if measure != "regret" and "difference" in headings:
-        compared = (names or {}).get(measure, measure)
-        headings[headings.index("difference")] = f"difference in {compared}"
-    return FormattedTable(title, headings, environments, notes)
+    subject = total.capitalize() if is_total else (names or {}).get(measure, measure)
+    title = f"{subject} after {results.horizon:,} sessions{instance_text} ({over})"
+    return FormattedTable(title, ["agent", *columns, *time], environments, notes)
 
 
 def _renamed(results: Results, names: Mapping[str, str]) -> Results:
@@ -220,17 +216,25 @@ def _mean_text(mean: float | None, half: float | None = None) -> str:
     return f"{mean:.4f}" if half is None else regret_text(mean, half)
 
 
-def _half_width_text(row: Row) -> str:
-    half = row["regret_ci95_runs"]
+def _interval_text(measure: str, row: Row) -> str:
+    return _mean_text(row[measure], row[f"{measure}_ci95"])
+
+
+def _total_text(horizon: int, row: Row) -> str:
+    is_measured = row["regret"] is not None or row["reward"] is not None
+    return regret_text(*regret_of_row(row, horizon)) if is_measured else "–"
+
+
+def _half_width_text(measure: str, row: Row) -> str:
+    half = row[f"{measure}_ci95_runs"]
     return "" if half is None else regret_text(0.0, half).partition(" ")[2]
 
 
-def _difference_text(row: Row, is_per_session: bool = False) -> str:
-    difference, half = row["difference"], row["difference_ci95"]
+def _difference_text(text: Callable[..., str], row: Row) -> str:
+    difference = row["difference"]
     if difference is None:
         return ""
-    sign = "+" if difference > 0 else ""
-    return sign + (_mean_text if is_per_session else regret_text)(difference, half)
+    return "+" * (difference > 0) + text(difference, row["difference_ci95"])
 
 
 def _p_text(row: Row) -> str:
@@ -249,16 +253,23 @@ def _number_text(column: str, row: Row) -> str:
     return f"{value:z,.{digits}f}"
 
 
-OPTIONAL_COLUMNS: dict[str, Callable[[Row], str]] = {
-    "± these": _half_width_text,
-    "difference": _difference_text,
-    "p": _p_text,
-    "worst": partial(_number_text, "worst"),
-    "median": partial(_number_text, "median"),
-}
-"""The columns that are left out if they are empty in all rows. Each function formats the cell that
-a row has in the column.
-"""
+def _mean_number_text(column: str, row: Row) -> str:
+    return "" if row[column] is None else _mean_text(row[column])
+
+
+def _optional_columns(measure: str) -> dict[str, Callable[[Row], str]]:
+    """Return the columns that are left out if they are empty in all rows, each with the function
+    that formats the cell of a row. Regret is a total; any other measure is a mean per session.
+    """
+    is_total = measure == "regret"
+    number = _number_text if is_total else _mean_number_text
+    return {
+        "± these": partial(_half_width_text, measure),
+        "difference": partial(_difference_text, regret_text if is_total else _mean_text),
+        "p": _p_text,
+        "worst": partial(number, "worst"),
+        "median": partial(number, "median"),
+    }
 
 
 def escape_latex(text: str) -> str:
