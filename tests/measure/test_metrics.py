@@ -247,6 +247,22 @@ def test_a_metric_of_ones_own_knows_the_candidates_of_its_session(monkeypatch, m
     assert one.metrics["first"].tolist() == other.metrics["first"].tolist()
 
 
+@envs.kernel
+def first_value(context, ranking, clicks, expectation):
+    return context[ranking[0]]
+
+
+FAULTS = {"ContextualPBMRank-v0": "is nan", "QueriesPBMRank-v0": "no attribute"}
+
+
+@pytest.mark.parametrize("env", FAULTS)
+def test_a_metric_that_reads_parameters_which_differ_between_sessions(monkeypatch, env):
+    metric = Metric("of the first item", first_value, lambda env, b: env.task.model.attraction)
+    monkeypatch.setitem(METRICS, "first", metric)
+    with pytest.raises(ValueError, match=f"{FAULTS[env]}.*says what a metric can read"):
+        clickgym.run("Random", env, 9, metrics=["first"])
+
+
 def test_metrics_are_of_the_list_that_was_shown():
     shown = Recorder(envs.ClickEnv(MODELS["PBM"]))
     result = clickgym.run(Reverses, shown, 9, seed=0, metrics=["ndcg"], checkpoints=range(1, 10))

@@ -29,6 +29,7 @@ from ..core.state import Floats
 from ..core.sums import weighted_sums
 from ..core.user_modules import import_user_object
 from ..envs import ClickEnv, ClickVectorEnv
+from ..envs.base_env import name_of
 from ..envs.env_properties import user_model_of
 
 Env = ClickEnv | ClickVectorEnv
@@ -73,7 +74,7 @@ class Metric(NamedTuple):
 def _varying_error(name: str, env: Env) -> ValueError:
     """Return the error to raise if items or users change, but a metric requires fixed ones."""
     needs = "requires the same items and users in every session"
-    return ValueError(f"the metric {name!r} {needs}, but {env} changes them; leave it out")
+    return ValueError(f"the metric {name!r} {needs}, but {name_of(env)} changes them; leave it out")
 
 
 # ---------------------------------------------------------------------------------------- any_click
@@ -373,7 +374,8 @@ def held_out_queries(env: Any, metric: str) -> Iterator[Query]:
             "clickgym judgments --test"
         )
         raise ValueError(
-            f"the metric {metric!r} requires held-out queries, which {env} does not have; {cure}"
+            f"the metric {metric!r} requires held-out queries, which {name_of(env)} does not have; "
+            f"{cure}"
         )
     return (
         (f"held-out query {number}", model.items[items], model.gain[items])

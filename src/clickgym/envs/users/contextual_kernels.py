@@ -9,6 +9,7 @@ The letters are the same as in `clickgym.envs.users.contextual`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -275,7 +276,7 @@ class CandidateTask(Task):
         cutoff: int | None,
         gain: NDArray[np.float64] | None = None,
     ) -> None:
-        self.model, self.gain = base, gain
+        self.base, self.gain = base, gain
         code, n_counted = base.check_reward(reward, cutoff)
         names = base.item_parameters()
         self.sizes = {
@@ -293,6 +294,10 @@ class CandidateTask(Task):
         elif base.scan_kernel is None:
             base.check_search(reward, n_counted)
             work.bounds[:] = base.search_bounds(n_counted)
+        # A metric that reads the parameters of items here becomes nan instead of a wrong number.
+        self.model = copy(base)
+        unknown = dict.fromkeys(names, np.full(base.n_items, np.nan))
+        self.model.parameters = base.parameters._replace(**unknown)
         values = tuple(np.zeros(base.n_items) for _ in names)
         self.constants = CandidateConstants(
             base.parameters._replace(**dict(zip(names, values, strict=True))),
@@ -310,7 +315,7 @@ class CandidateTask(Task):
 
     @property
     def kernels(self) -> Kernels:  # type: ignore[override]
-        base = self.model
+        base = self.base
         if base._places(self.constants.reward, self.constants.cutoff) is not None:
             find = fill_by_ranks
         elif base.scan_kernel is not None:

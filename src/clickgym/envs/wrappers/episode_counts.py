@@ -15,6 +15,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from ...core.checks import AN_ENV, check_kind
+from ..base_env import name_of
 from ..env_properties import user_model_of
 
 Infos = dict[str, Any]
@@ -45,7 +46,7 @@ class EpisodeCounter:
             if model is not None and clicks == MultiBinary(model.n_positions):
                 fault = "has no episodes of a fixed length"
             raise ValueError(
-                f"{env} {fault}; expected an environment that observes clicks and "
+                f"{name_of(env)} {fault}; expected an environment that observes clicks and "
                 "has episodes of a fixed length, such as QueriesPBMRank-v0"
             )
         n_items, n_positions = model.n_items, model.n_positions

@@ -30,8 +30,7 @@ FAILED = float(np.finfo(float).min)
 """The total of a metric while its kernel runs, and from then on if the kernel fails. No sum is this
 number, but it may be nan or infinite.
 """
-
-
+WHAT_TO_READ = '"A metric of your own" in docs/runner.md says what a metric can read'
 EXPECTATION = 1e-3
 """The expected reward with which kernels are tried: a number that one can divide by, and that is
 below the expected reward of the best list.
@@ -178,7 +177,7 @@ class AdditionalMetrics:
 
         Raises:
             ValueError: the environment lacks something that a metric requires, a kernel cannot
-                read the context of a user's own metric, or a kernel fails.
+                read the context of a user's own metric, or a kernel fails or returns nan.
         """
         for name, context in zip(self.summed, self.contexts(env), strict=True):
             try:
@@ -198,6 +197,7 @@ class AdditionalMetrics:
         n_positions, kernel = env.action_space.shape[-1], self._metrics[name].kernel
         assert kernel is not None
         ranking = np.arange(n_positions)
+        values: list[Any] = []
         for clicks in (np.zeros(n_positions, np.int8), np.eye(n_positions, dtype=np.int8)[-1]):
             session = f"in {name_of(env)} for the clicks {clicks.tolist()}"
             try:
@@ -208,6 +208,10 @@ class AdditionalMetrics:
             if not isinstance(value, int | float | np.number | np.bool_):
                 returned = f"returned {short_repr(value)} {session}"
                 raise ValueError(f"the metric {name!r} {returned}; expected a number")
+            values.append(value)
+        if np.isnan(values).all():
+            fault = f"is nan in {name_of(env)}, with and without a click"
+            raise ValueError(f"the metric {name!r} {fault}; {WHAT_TO_READ}")
 
     def check_agent(self, agent: Any) -> None:
         """Check that an agent can rank held-out queries, if a metric requires this.
@@ -260,7 +264,7 @@ class AdditionalMetrics:
             return None
         if user_model_of(env) is None:
             raise ValueError(
-                f"the metric {name!r} requires a click model, but {env} is not a ClickEnv"
+                f"the metric {name!r} requires a click model, but {name_of(env)} is not a ClickEnv"
             )
         try:
             return build(env, b)
@@ -268,7 +272,8 @@ class AdditionalMetrics:
             raise
         except FAILURES as error:
             subject = f"the context of the metric {name!r} in {name_of(env)}"
-            raise ValueError(f"{subject}: {cause(error)}") from error
+            cure = f"; {WHAT_TO_READ}" if isinstance(error, AttributeError) else ""
+            raise ValueError(f"{subject}: {cause(error)}{cure}") from error
 
     def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
         """Return the contexts of each stream's next session. The contexts do not change when the
