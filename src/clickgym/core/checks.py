@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .messages import short_repr, unknown_message, value_error
+from .messages import short_repr, suggestions, value_error
 
 MAX_SESSIONS = 10**15
 """The largest horizon that clickgym accepts. At 10 ns per session, a run of this length takes four
@@ -38,7 +38,7 @@ None allows any positive length.
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Check that an argument is one of ``choices``; a ValueError lists valid choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(unknown_message(name, value, choices))
+        raise ValueError(f"unknown {name} {short_repr(value)}{suggestions(value, choices)}")
     return value
 
 

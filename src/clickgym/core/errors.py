@@ -16,7 +16,11 @@ import numpy as np
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the clickgym package, either installed or in a checkout of the repository."""
-LIBRARIES = (str(PACKAGE), "<frozen", *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+LIBRARY_FOLDERS = (
+    str(PACKAGE),
+    "<frozen",
+    *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")),
+)
 """The beginnings of the paths of source files that do not belong to the user."""
 FAILURES = (Exception, SystemExit)
 """The exceptions that count as a failure of user code. `SystemExit` is included, because user code
@@ -70,7 +74,7 @@ def cause(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     # NumPy's compiled files have no folder in their names.
     files = [frame for frame in frames if not frame.filename.endswith((".pyx", ".pxd"))]
-    user_frames = [frame for frame in files if not frame.filename.startswith(LIBRARIES)]
+    user_frames = [frame for frame in files if not frame.filename.startswith(LIBRARY_FOLDERS)]
     line = ""
     if user_frames:
         last_frame = user_frames[-1]

@@ -27,14 +27,15 @@ import numpy as np
 
 from .compiling import OPTIONS, numba
 
-LIBRARIES = ("_operator", "builtins", "cmath", "math", "numba", "numpy")
+VERSIONED_MODULES = ("_operator", "builtins", "cmath", "math", "numba", "numpy")
 """Modules whose contents change only with the version of Python, numba or NumPy."""
 PLAIN_TYPES = (type(None), bool, int, float, complex, str, bytes, np.dtype)
 
 
 class _UnknownContent(Exception):
     """An error for a kernel that cannot be hashed, because the kernel contains an inner function,
-    or reads a value that is not a kernel, not a constant, and not part of one of the `LIBRARIES`.
+    or reads a value that is not a kernel, not a constant, and not part of one of the
+    `VERSIONED_MODULES`.
     """
 
 
@@ -124,7 +125,7 @@ def _content_of(value: Any, kernels: list[Any]) -> Any:
         return _fields_of(type(value)), [_content_of(part, kernels) for part in value]
     if isinstance(value, type) and issubclass(value, tuple | BaseException):
         return _fields_of(value)
-    if hasattr(value, "__name__") and _module_of(value).partition(".")[0] in LIBRARIES:
+    if hasattr(value, "__name__") and _module_of(value).partition(".")[0] in VERSIONED_MODULES:
         return _name_of(value)
     raise _UnknownContent
 

@@ -34,25 +34,21 @@ def as_call(obj: object, **arguments: object) -> str:
     return f"{type(obj).__name__}({call})"
 
 
-def unknown_message(noun: str, name: object, names: Iterable[str]) -> str:
-    """Return the error message for an unknown name, with suggestions of known names."""
-    names = [*names]
-    is_several = str(name).partition(",")[0] in names and "," in str(name)
-    hint = "; put a space between names, not a comma" if is_several else ""
-    return f"unknown {noun} {short_repr(name)}{hint or suggestions(name, names)}"
-
-
 def suggestions(name: object, names: Iterable[str]) -> str:
     """Return the end of an error message about an unknown name: the most similar name, if one is
     similar enough or if the unknown name consists of its initials, as ``lr`` does of
     ``learning_rate``; and the available names. If there are more than six names, only the five
     most similar names are listed. Among names that are equally similar, those with the same
     two first letters come first. Long names must be more similar, because many ids end alike.
-    Without known names, the text is empty.
+    Without known names, the text is empty. If the unknown name is a list of names with commas, the
+    text says how to separate them.
     """
     by_letters = {choice.casefold(): choice for choice in names}
     if not by_letters:
         return ""
+    first, comma, _ = str(name).partition(",")
+    if comma and first in by_letters.values():
+        return "; put a space between names, not a comma"
     word = str(name).casefold()
 
     def likeness(key: str) -> tuple[float, bool]:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array
 from ..core.kernels import kernel
-from ..core.messages import short_repr, unknown_message, value_error
+from ..core.messages import short_repr, suggestions, value_error
 from ..core.state import Floats
 from ..core.sums import weighted_sums
 from ..core.user_modules import import_user_object
@@ -264,8 +264,10 @@ def metric_of(name: str) -> Metric:
     family, at, k = name.partition("@")
     if not at or family not in AT_K:
         if name not in METRICS:
-            hint = "name your own metric as module:name"
-            raise ValueError(f"{unknown_message('metric', name, METRICS)}; {hint}")
+            raise ValueError(
+                f"unknown metric {name!r}{suggestions(name, METRICS)}; name your own metric as "
+                "module:name"
+            )
         return METRICS[name]
     if not re.fullmatch("[1-9][0-9]{0,8}", k):
         expected = f"expected {family}@k with an integer k of at least 1, as in {family}@10"

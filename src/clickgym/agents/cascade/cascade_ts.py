@@ -11,7 +11,7 @@ from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_draw, show
 
 
-class State(NamedTuple):
+class CascadeTSState(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]
     draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
@@ -90,7 +90,7 @@ class CascadeTS(CascadeAgent):
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
     bibtex_keys = ["cts", "cascadingts"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = CascadeTSState, rank, update
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from ..common.ranking import rank_by_bounds
 from .many_items import ManyItemsAgent, make_class_rank_kernel
 
 
-class State(NamedTuple):
+class CascadeUCB1State(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]  # N, the examinations of each item
     mean: Annotated[Floats, "L", np.inf]  # ŵ; infinite before the first examination
@@ -120,7 +120,7 @@ class CascadeUCB1(ManyItemsAgent, CascadeAgent):
         "CascadeKLUCB:c=0 explores less."
     )
     bibtex_keys = ["cascadingbandits"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = CascadeUCB1State, rank, update
     rank_many_kernel = make_class_rank_kernel(radius_ucb1, index_ucb1)
 
     def __init__(

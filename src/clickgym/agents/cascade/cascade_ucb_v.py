@@ -17,7 +17,7 @@ from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_index, show
 
 
-class State(NamedTuple):
+class CascadeUCBVState(NamedTuple):
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]  # N, the examinations of each item
     mean: Annotated[Floats, "L", np.inf]  # ŵ; infinite before the first examination
@@ -122,7 +122,7 @@ class CascadeUCBV(CascadeAgent):
 
     paper = "Vial et al. 2022, CascadeUCB-V"
     bibtex_keys = ["cascadingminimax"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = CascadeUCBVState, rank, update
 
     def __init__(
         self,

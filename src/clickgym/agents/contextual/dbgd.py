@@ -19,7 +19,7 @@ NO_TEAM = -1
 """The team of a candidate that both rankers put at the same position at the top of their lists."""
 
 
-class State(NamedTuple):
+class DBGDState(NamedTuple):
     weights: Annotated[Floats, "d"]  # w, the weights of the features
     direction: Annotated[Floats, "d"]  # u, the direction of the last list
     scores: Annotated[Floats, "2 L"]  # wᵀx of the ranker, (w + δu)ᵀx of its challenger
@@ -158,7 +158,7 @@ class DBGD(ContextualAgent):
 
     paper = "Yue and Joachims 2009, Algorithm 1"
     bibtex_keys = ["dbgd"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = DBGDState, rank, update
     weights = "weights"
 
     def __init__(

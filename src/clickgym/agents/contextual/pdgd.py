@@ -23,7 +23,7 @@ of floats.
 """
 
 
-class State(NamedTuple):
+class PDGDState(NamedTuple):
     weights: Annotated[Floats, "d"]  # w, the weights of the features
     scores: Annotated[Floats, "L"]  # f = wᵀx
     draws: Annotated[Floats, "L"]  # each score plus a draw from the Gumbel distribution
@@ -184,7 +184,7 @@ class PDGD(ContextualAgent):
         "worlds, learning_rate=10 loses far fewer clicks; for judged queries, pass eta=0.1."
     )
     bibtex_keys = ["pdgd"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = PDGDState, rank, update
     weights = "weights"
 
     def __init__(

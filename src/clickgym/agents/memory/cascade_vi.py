@@ -30,7 +30,7 @@ user.
 """
 
 
-class State(NamedTuple):
+class CascadeVIState(NamedTuple):
     examined: Annotated[Ints, "S L"]  # N, the examinations of each item
     clicks: Annotated[Ints, "S L"]
     # counts of next states, after a click on each item and after no click
@@ -77,7 +77,8 @@ def best_list(state, attraction, worth, ranking):
     of a session, in which the user reads the list from the top and clicks at most one item.
 
     Args:
-        state: an agent's state, with the random order of items and the working memory of `State`.
+        state: an agent's state, with the random order of items and the working memory of
+            `CascadeVIState`.
         attraction: ``(L,)`` probabilities that an examined item is clicked.
         worth: ``(L + 1,)`` the worth of a click on each item, then the worth of no click.
         ranking: ``(K,)`` output. Items that are equally good are in the order of ``state.labels``.
@@ -253,7 +254,7 @@ class CascadeVI(StateAgent):
 
     paper = "after Du et al. 2024, CascadingVI"
     bibtex_keys = ["cascadingrl"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = CascadeVIState, rank, update
 
     requires = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}
 

@@ -17,7 +17,7 @@ from ..compiled_agent import StateAgent
 from .cascade_vi import best_list, learn_clicks
 
 
-class State(NamedTuple):
+class SlateQState(NamedTuple):
     examined: Annotated[Ints, "S L"]  # N, the examinations of each item
     clicks: Annotated[Ints, "S L"]
     updates: Annotated[Ints, "S L+1"]  # n, the updates of each value
@@ -181,7 +181,7 @@ class SlateQ(StateAgent):
 
     paper = "after Ie et al. 2019, SlateQ"
     bibtex_keys = ["slateq", "qlearning"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = SlateQState, rank, update
 
     requires = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}
 

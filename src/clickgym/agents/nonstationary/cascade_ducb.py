@@ -15,7 +15,7 @@ from ..common.cascade_agent import CascadeAgent, Feedback, examined_positions
 from ..common.ranking import rank_by_bounds
 
 
-class State(NamedTuple):
+class CascadeDUCBState(NamedTuple):
     # Counts are stored divided by `scale`, the product of the discounts γ since `scale` was last
     # reset to 1. A session therefore changes only the counts of the examined items.
     clicks: Annotated[Floats, "L"]  # X / scale
@@ -150,7 +150,7 @@ class CascadeDUCB(CascadeAgent):
     bibtex_keys = ["cascadingnonstationary"]
     click_models = "CM that changes over time"
     made_for_models = ("CM",)
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = CascadeDUCBState, rank, update
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ largest size, because its memory is allocated at the start.
 """
 
 
-class State(NamedTuple):
+class CascadeSWUCBState(NamedTuple):
     clicks: Annotated[Ints, "L"]  # X, the clicks on each item in the window
     examined: Annotated[Ints, "L"]  # N, the examinations of each item in the window
     mean: Annotated[Floats, "L", np.inf]  # X / N; infinite if N = 0
@@ -162,7 +162,7 @@ class CascadeSWUCB(CascadeAgent):
     bibtex_keys = ["cascadingnonstationary"]
     click_models = "CM that changes over time"
     made_for_models = ("CM",)
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = CascadeSWUCBState, rank, update
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ MIN_DELTA = 1e-300  # for a smaller δ, 3 / δ may overflow
 MAX_PERIOD = 2**62  # the largest number of sessions in a period
 
 
-class State(NamedTuple):
+class GLRCascadeKLUCBState(NamedTuple):
     # The state of CascadeKL-UCB since the last restart, as in `KLUCBState`.
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]
@@ -275,7 +275,7 @@ class GLRCascadeKLUCB(CascadeAgent):
     bibtex_keys = ["glrcascade"]
     click_models = "CM that changes over time"
     made_for_models = ("CM",)
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = GLRCascadeKLUCBState, rank, update
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from ..common.ranking import rank_by_draw, show_at
 from .examination_agent import ExaminationAgent
 
 
-class State(NamedTuple):
+class BCMPTSState(NamedTuple):
     clicks: Annotated[Ints, "L"]  # S, the clicks on each item
     weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
     draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
@@ -90,7 +90,7 @@ class BCMPTS(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 5"
     bibtex_keys = ["mpts", "pbmbandits"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = BCMPTSState, rank, update
 
     def __init__(
         self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None

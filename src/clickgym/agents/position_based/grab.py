@@ -22,7 +22,7 @@ from .grab_shortcuts import confirm_only_leader, kl_ucb_index, note_change
 TIE_TOLERANCE = 1e-10  # sums of indices that differ by less than this count as equal
 
 
-class State(NamedTuple):
+class GRABState(NamedTuple):
     clicks: Annotated[Ints, "L K"]  # clicks on each item at each position
     shown: Annotated[Ints, "L K"]  # n, the displays of each item at each position
     mean: Annotated[Floats, "L K"]  # ρ̂; 0 if never shown
@@ -229,7 +229,7 @@ class GRAB(LeaderAgent):
     bibtex_keys = ["grab"]
     click_models = "PBM"
     made_for_models = ("PBM",)
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = GRABState, rank, update
 
     def __init__(
         self,

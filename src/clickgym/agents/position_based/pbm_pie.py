@@ -17,7 +17,7 @@ from ..common.ranking import rank_by_index, show_at
 from .examination_agent import ExaminationAgent
 
 
-class State(NamedTuple):
+class PBMPIEState(NamedTuple):
     clicks: Annotated[Ints, "L K"]  # S_{i,l}, the clicks on each item at each position
     displays: Annotated[Ints, "L K"]  # N_{i,l}, the displays of each item at each position
     weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
@@ -176,7 +176,7 @@ class PBMPIE(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, Algorithm 1"
     bibtex_keys = ["pbmbandits"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = PBMPIEState, rank, update
 
     def __init__(
         self,

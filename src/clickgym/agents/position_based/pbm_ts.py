@@ -15,7 +15,7 @@ from .attraction_posterior import build_hat, draw_posterior
 from .examination_agent import ExaminationAgent
 
 
-class State(NamedTuple):
+class PBMTSState(NamedTuple):
     clicks: Annotated[Ints, "L"]  # S, the clicks on each item
     misses: Annotated[Ints, "L K"]  # N_l - S_l, the displays without a click
     draws: Annotated[Floats, "L"]  # this session's draw from each item's posterior
@@ -112,7 +112,7 @@ class PBMTS(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 5"
     bibtex_keys = ["pbmbandits"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = PBMTSState, rank, update
 
     def __init__(
         self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None

@@ -16,7 +16,7 @@ from ..common.ranking import rank_by_index, show_at
 from .examination_agent import ExaminationAgent
 
 
-class State(NamedTuple):
+class PBMUCBState(NamedTuple):
     clicks: Annotated[Ints, "L"]  # S, the clicks on each item
     displays: Annotated[Ints, "L"]  # N, the displays of each item
     weight: Annotated[Floats, "L"]  # Ñ, the sum of κ over displays
@@ -116,7 +116,7 @@ class PBMUCB(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 4"
     bibtex_keys = ["pbmbandits"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = PBMUCBState, rank, update
 
     def __init__(
         self,

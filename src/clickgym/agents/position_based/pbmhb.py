@@ -24,7 +24,7 @@ WIDE_SIGMA = 0.5
 MARGIN = 1e-6  # the least distance of fitted values from 0 and 1
 
 
-class State(NamedTuple):
+class PBMHBState(NamedTuple):
     clicks: Annotated[Ints, "L K"]  # S, the clicks on each item at each position
     misses: Annotated[Ints, "L K"]  # F, the displays without a click
     theta: Floats  # (L,) θ, the current draw of the attractions
@@ -227,7 +227,7 @@ class PBMHB(CompiledAgent):
     bibtex_keys = ["pbmhb"]
     click_models = "PBM"
     made_for_models = ("PBM",)
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = PBMHBState, rank, update
 
     def __init__(
         self,

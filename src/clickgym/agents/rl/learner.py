@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...core.checks import check_count, check_number, check_positions, make_rng
-from ...core.messages import as_call, short_repr, unknown_message
+from ...core.messages import as_call, short_repr, suggestions
 from ...envs.env_properties import EnvTraits
 from ...measure.session_reader import parallel_obstacle
 from ..agent import BaseAgent, Seed, UnsuitedError
@@ -228,7 +228,7 @@ class Learner(BaseAgent):
         for name in [] if takes_any else sorted(names - parameters.keys()):
             hyperparameter_names = dict.fromkeys([*self.defaults, "net_arch", *parameters])
             public_names = [other for other in hyperparameter_names if other[0] != "_"]
-            raise TypeError(unknown_message("hyperparameter", name, public_names))
+            raise TypeError(f"unknown hyperparameter {name!r}{suggestions(name, public_names)}")
 
     @property
     def draws_lists(self) -> bool:

@@ -19,7 +19,7 @@ from ..common.ranking import shuffle_front, sort_stably
 from ..compiled_agent import CompiledAgent, rates
 
 
-class State(NamedTuple):
+class BatchRankState(NamedTuple):
     # Fields with an entry for each item. An item belongs to at most one active batch.
     clicks: Annotated[Ints, "L"]  # c_{b,ℓ}(d)
     observed: Annotated[Ints, "L"]  # n_{b,ℓ}(d), at most n_ℓ
@@ -256,7 +256,7 @@ class BatchRank(CompiledAgent):
     bibtex_keys = ["batchrank"]
     click_models = "CM, PBM and similar models"
     made_for_models = ("CM", "PBM")
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = BatchRankState, rank, update
 
     def __init__(
         self, n_items: int, n_positions: int, *, horizon: float, seed: Seed = None

@@ -18,7 +18,7 @@ from ..agent import Seed
 from ..compiled_agent import CompiledAgent
 
 
-class State(NamedTuple):
+class BubbleRankState(NamedTuple):
     base: Annotated[Ints, "L"]  # the base list R̄, then the items below it
     initial: Annotated[Ints, "L"]  # R_0, then the items below it
     s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone minus clicks on j alone
@@ -206,7 +206,7 @@ class BubbleRank(CompiledAgent):
     bibtex_keys = ["bubblerank"]
     click_models = "CM, DCM, PBM and similar models"
     made_for_models = ("CM", "DCM", "PBM")
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = BubbleRankState, rank, update
     requires = {"initial": "initial_ranking"}
 
     def __init__(

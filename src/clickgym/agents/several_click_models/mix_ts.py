@@ -66,7 +66,7 @@ FALLEN = 0.05
 """The odds of a change below which a new window of recent clicks begins."""
 
 
-class State(NamedTuple):
+class MixTSState(NamedTuple):
     """The state of MixTS. In shapes, L is the number of items, K of positions, M of models, and X
     of contexts: first those of the PBM, then those of the UBM, the DBN and the DCM.
     """
@@ -565,7 +565,7 @@ class MixTS(CompiledAgent):
 
     paper = "ours, 2026"
     bibtex_keys = ["positionbias", "userbrowsing", "dynamicbayesian", "dependentclick"]
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = MixTSState, rank, update
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)

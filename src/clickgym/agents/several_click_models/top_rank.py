@@ -21,7 +21,7 @@ C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
 MIN_DELTA = 1e-300  # for a smaller δ, c / δ may overflow
 
 
-class State(NamedTuple):
+class TopRankState(NamedTuple):
     wins: Annotated[Ints, "L L"]  # sessions with a click on i, none on j, both in one block
     beats: Annotated[Flags, "L L"]  # the relation G: i is better than j
     order: Annotated[Ints, "L", range]  # items, block by block
@@ -146,7 +146,7 @@ class TopRank(CompiledAgent):
     bibtex_keys = ["toprank"]
     click_models = "CM, PBM, DCM and similar models"
     made_for_models = ("CM", "PBM", "DCM")
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = TopRankState, rank, update
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ TIE_TOLERANCE = 1e-10  # indices that differ by less than this count as equal
 UNKNOWN = -1.0
 
 
-class State(NamedTuple):
+class UniRankState(NamedTuple):
     difference: Annotated[Ints, "L L"]  # the sum of c_i - c_j over the sessions that compared them
     compared: Annotated[Ints, "L L"]  # n, the number of these sessions
     # n KL((1 + τ)/2, 1/2), or UNKNOWN until it is computed; it tells whether an index exceeds 1/2
@@ -288,7 +288,7 @@ class UniRank(LeaderAgent):
     bibtex_keys = ["unirank"]
     click_models = "CM, PBM and similar models"
     made_for_models = ("CM", "PBM")
-    state_type, rank_kernel, update_kernel = State, rank, update
+    state_type, rank_kernel, update_kernel = UniRankState, rank, update
 
     def __init__(
         self, n_items: int, n_positions: int, *, horizon: float | None = None, seed: Seed = None

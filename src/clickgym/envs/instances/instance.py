@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from ...core.checks import as_list, check_count, check_kind, check_number, check_path, check_seed
 from ...core.files import read_json, write_whole
-from ...core.messages import as_call, short_repr, suggestions, unknown_message
+from ...core.messages import as_call, short_repr, suggestions
 from ...core.specs import parse_spec
 from ..click_models.click_model import CLICK_MODELS
 from ..simulation.user_model import UserModel, user_model_from
@@ -314,8 +314,8 @@ def check_base_name(name: str, kind: str | None = None) -> str:
         suited = [each for each in names if kind is None or kind in load_instance(each).models]
         known = [*(suited or names), *_json_files(path.parent)]
         raise ValueError(
-            unknown_message("instance", base, known)
-            + "; the name of an instance file must end with .json"
+            f"unknown instance {base!r}{suggestions(base, known)}; the name of an instance file "
+            "must end with .json"
         )
     return base
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import check_choice, check_count
-from ...core.messages import as_call, unknown_message
+from ...core.messages import as_call, suggestions
 from ...core.user_modules import import_user_module
 from .task import REWARDS, Task
 
@@ -253,8 +253,8 @@ def user_model_class(name: str, *, imports: bool = False) -> type[UserModel]:
         return model_class
     if name not in UserModel.classes:
         raise ValueError(
-            f"{unknown_message('click model', name, UserModel.classes)}; for your own click model, "
-            "first import the module that defines it (on the command line, name an environment of "
-            "this module: my_module:MyRank-v0)"
+            f"unknown click model {name!r}{suggestions(name, UserModel.classes)}; for your own "
+            "click model, first import the module that defines it (on the command line, name an "
+            "environment of this module: my_module:MyRank-v0)"
         )
     return UserModel.classes[name]

@@ -41,7 +41,7 @@ class Pool(NamedTuple):
     pairs: NDArray[np.int64]  # (Q, 2) features with products that are features, too
 
 
-class State(NamedTuple):
+class CandidateState(NamedTuple):
     """The user, the candidates and the best list of the next session, on each stream. The letter p
     is the number of item parameters of the click model.
     """
@@ -265,7 +265,7 @@ class CandidateTask(Task):
         ValueError: the search for the best list would be too large.
     """
 
-    state_type = State
+    state_type = CandidateState
     fields = {"items": "items"}  # lets agents read the item numbers of the candidates
 
     def __init__(

@@ -32,7 +32,7 @@ class MemoryConstants(NamedTuple):
     n_sessions: int  # the number of sessions of each user; 0 if users leave at random
 
 
-class State(NamedTuple):
+class MemoryState(NamedTuple):
     """The state of users with memory: the current user of each stream."""
 
     optimum: Annotated[Floats, "B"]  # V* of the user's state
@@ -112,7 +112,7 @@ class MemoryTask(Task):
     """
 
     kernels = Kernels(session, begin, advance)
-    state_type = State
+    state_type = MemoryState
     fields = {"state": "user"}
 
     def __init__(self, model: Any, constants: MemoryConstants, best: NDArray[np.int64]) -> None:

@@ -34,7 +34,7 @@ class QueryConstants(NamedTuple):
     ranking: NDArray[np.int64]  # (K,) the list, in the query's own item numbers
 
 
-class State(NamedTuple):
+class QueryState(NamedTuple):
     """The state of `QueryUsers`: the current query of each stream."""
 
     optimum: Annotated[Floats, "B"]
@@ -121,7 +121,7 @@ class QueryTask(Task):
         best: ``(Q, K)`` the best list of each query, in the query's own item numbers.
     """
 
-    state_type = State
+    state_type = QueryState
 
     def __init__(self, model: Any, constants: QueryConstants, best: NDArray[np.int64]) -> None:
         self.model, self.constants, self._best = model, constants, best

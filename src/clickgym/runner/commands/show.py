@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ...agents import AGENTS
-from ...core.messages import short_repr, unknown_message
+from ...core.messages import short_repr, suggestions
 from ...core.user_modules import import_user_object
 from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
@@ -92,7 +92,7 @@ def text_of(name: str) -> str:
                 texts.append(f"{heading}: {settings}")
         return "\n\n".join(texts)
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
-    raise ValueError(unknown_message("name", name, names))
+    raise ValueError(f"unknown name {name!r}{suggestions(name, names)}")
 
 
 def _description_of(instance: Instance) -> str:

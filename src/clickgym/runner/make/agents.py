@@ -14,7 +14,7 @@ from ...agents import AGENTS, FrozenPolicy
 from ...agents.agent import BaseAgent, Seed, UnsuitedError
 from ...agents.rl.learner import LIBRARY_OF, adopt
 from ...core.checks import check_horizon
-from ...core.messages import short_repr, unknown_message
+from ...core.messages import short_repr, suggestions
 from ...core.user_modules import import_user_object
 from ...envs import ClickEnv
 from ...envs.base_env import name_of
@@ -74,7 +74,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
         name = f"{LIBRARY_OF[obj]}:{obj}"
         raise ValueError(f"unknown agent {obj!r}; name it with its library, as {name}")
     if ":" not in obj:
-        raise ValueError(f"{unknown_message('agent', obj, BY_NAME)}; {NAMING_HINT}")
+        raise ValueError(f"unknown agent {obj!r}{suggestions(obj, BY_NAME)}; {NAMING_HINT}")
     return _check_maker(import_user_object("agent", obj), f"agent {obj!r}"), hyperparameters
 
 
@@ -184,7 +184,7 @@ def make_resolved_agent(
             raise TypeError(f"{name}: leave out {key}, which clickgym sets")
         if not accepts(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
-            raise TypeError(f"{name}: " + unknown_message("hyperparameter", key, names))
+            raise TypeError(f"{name}: unknown hyperparameter {key!r}{suggestions(key, names)}")
     filled_in = copy.deepcopy(_filled_in(maker, arguments, env, horizon))
     for key, parameter in parameters_of(maker).items():
         if parameter.default is parameter.empty and key not in {*filled_in, *arguments, "seed"}:

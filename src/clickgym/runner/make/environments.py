@@ -11,7 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ...core.checks import AN_ENV, check_kind
 from ...core.errors import FAILURES, SessionError, cause
-from ...core.messages import short_repr, suggestions, unknown_message
+from ...core.messages import short_repr, suggestions
 from ...core.user_modules import import_user_module
 from ...envs import ENVIRONMENTS, ClickEnv, UserModel
 from .labels import Arguments, Spec, check_no_env_object, split_spec
@@ -66,7 +66,8 @@ def _find_spec(env_id: str) -> EnvSpec:
             "in this module"
         )
     raise ValueError(
-        f"{unknown_message('environment', env_id, ids)}; name your own environment as module:Id-v0"
+        f"unknown environment {env_id!r}{suggestions(env_id, ids)}; name your own environment as "
+        "module:Id-v0"
     )
 
 
