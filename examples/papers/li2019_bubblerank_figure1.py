@@ -193,7 +193,8 @@ def seen(results):
             behind = np.flatnonzero(theirs >= ours)
             place = behind[-1] + 1 if len(behind) else 0
             has = (
-                f"has less mean regret than BubbleRank from session {curves.steps[place]:,} on"
+                f"has less mean regret than BubbleRank at session {curves.steps[place]:,} and at "
+                "all later ones that were recorded"
                 if place < len(ours)
                 else "never gets ahead of BubbleRank for good"
             )

@@ -151,7 +151,8 @@ class PDGD(ContextualAgent):
         n_features: the number of features of each candidate, d, which ``make_agent`` fills in.
         learning_rate: the constant learning rate η > 0, for features on the scale that the agent
             sees. The default, 0.1, comes from documents with longer features. In clickgym's
-            simulated worlds, whose features have a length of at most 1, 10 loses far fewer clicks.
+            simulated worlds, features have a length of at most 1; where a linear function of them
+            ranks the items correctly, 10 loses far fewer clicks.
         eta: the learning rate η > 0 for features on the scale of a file, to use in place of
             ``learning_rate``. If a file holds the features x, the agent sees x/c. With
             ``learning_rate = eta c²``, its scores and steps are the same as those of an agent that
@@ -181,7 +182,8 @@ class PDGD(ContextualAgent):
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
     default_advice = (
         "PDGD's default learning rate comes from documents with longer features: in simulated "
-        "worlds, learning_rate=10 loses far fewer clicks; for judged queries, pass eta=0.1."
+        "worlds that are linear in the features, learning_rate=10 loses far fewer clicks; for "
+        "judged queries, pass eta=0.1."
     )
     bibtex_keys = ["pdgd"]
     state_type, rank_kernel, update_kernel = PDGDState, rank, update
