@@ -422,6 +422,15 @@ def test_policies_that_did_not_learn_are_named(tmp_path):
     assert "mine: ± and p are about this policy, not about other trainings." in notes
 
 
+def test_a_training_that_continues_with_the_same_seed_is_named():
+    """Other algorithms may have this seed."""
+    first = replace(clickgym.run("Random", "PBMRank-v0", 100, seed=0), engine="own loop", trained=0)
+    other, more = replace(first, agent="other"), replace(first, agent="more", trained=100)
+    for runs, is_named in (([first, other], False), ([first, more], True)):
+        notes = " ".join(format_table(clickgym.Results(runs)).notes)
+        assert ("more had the seed of Random" in notes) == is_named
+
+
 def test_facts_of_loops_are_shown_everywhere():
     """The facts are shown in the table, in LaTeX and in the legend of the figure, for the agents
     that have any.

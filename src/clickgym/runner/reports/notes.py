@@ -189,8 +189,9 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         other_seeds = unpaired & {*same_instance} - {*same_users, *separate, *own_loops}
         if others := [name for name in results.names("agent") if name in other_seeds]:
             yield f"{_join_names(others)}: no differences, because the seeds are not {reference}'s."
-        if reference in (*separate, *own_loops) and not table["difference"].count():
+        if reference in separate and not table["difference"].count():
             yield f"No agent had the same users as {reference}, so there are no differences."
+        yield from _notes_on_continued_training(results)
     is_one_policy = IS_FROZEN & col("sweep_seed").is_not_null()
     if frozen := [*results.rows.filter(is_one_policy)["agent"].unique(maintain_order=True)]:
         yield f"{_join_names(frozen)}: ± and p are about this policy, not about other trainings."
@@ -205,6 +206,20 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         yield (
             f"{who} did not play the same instances as {reference}, so do not compare their means; "
             "differences are over the instances that both played."
+        )
+
+
+def _notes_on_continued_training(results: Results) -> Iterator[str]:
+    """Yield notes that name the runs of your own loop that continued a training, or evaluated it,
+    with the seed of an earlier training.
+    """
+    runs = results.rows.filter(IS_OWN).select("agent", "env", "instance", "seed", "trained")
+    later = runs.filter(col("trained") > 0)
+    pairs = later.join(runs.filter(trained=0), on=["env", "instance", "seed"])
+    for agent, earlier in pairs["agent", "agent_right"].unique(maintain_order=True).rows():
+        yield (
+            f"{agent} had the seed of {earlier}; if it continued this training, the same users "
+            "came back."
         )
 
 
