@@ -199,6 +199,11 @@ def test_a_learner_that_never_updates_says_so(agent: Any, first: str | None) -> 
     assert all(f"comes after {first}" in text for text in told)
 
 
+def test_a_run_says_that_it_writes_no_log() -> None:
+    with pytest.warns(UserWarning, match="PPO ignores tensorboard_log, because"):
+        clickgym.run("PPO:tensorboard_log=log,verbose=0", "PBMRank-v0", 300, seed=0)
+
+
 def test_ppo_learns_and_continues() -> None:
     """One of three items is always clicked, the other two never.
 

@@ -69,6 +69,8 @@ NUMBERS: Mapping[str, Callable[[str, Any], object]] = {
 notice a wrong value only when they make the model, or at the first update.
 """
 
+LOGS = ("tensorboard_log", "verbose")
+"""The library's arguments that say what to log. A learner writes no log."""
 MIN_USERS = 10
 """The least number of users with memory on each stream, on average: every stream begins with a new
 user, so with fewer of them, users are in their first states too often.
@@ -333,9 +335,10 @@ class Learner(BaseAgent):
             self.model.learn(last - self.model.num_timesteps, **arguments)
 
     def hints(self, sessions: int, discount: float | None) -> list[str]:
-        """Return warnings for users whose training is too short: it ends before the algorithm's
-        first update, or users have a memory and each stream has only a few of them. There is none
-        if a training continues, or if a subclass has its own `learn`.
+        """Return warnings for users whose training is too short, because it ends before the
+        algorithm's first update, or because users have a memory and each stream has only a few of
+        them; or who expect a log. There is none if a training continues, or if a subclass has its
+        own `learn`.
 
         Args:
             sessions, discount: the arguments of `learn`.
@@ -343,6 +346,11 @@ class Learner(BaseAgent):
         if type(self).learn is not Learner.learn or self.model is not None:
             return []
         name, found = type(self).__name__, list[str]()
+        if logs := [each for each in LOGS if self.hyperparameters.get(each)]:
+            found.append(
+                f"{name} ignores {' and '.join(logs)}, because a run writes no log; to log the "
+                "training, create the model yourself, with clickgym.agents.vec_env"
+            )
         setting, steps = self._first_update()
         first = steps // self.choices
         if first >= sessions:
