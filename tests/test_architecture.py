@@ -20,7 +20,7 @@ LAYERS = ("core", "envs", "measure", "agents", "runner", "logs", "bench", "")
 """The folders of the library. Each imports only from those to its left; the last entry is the
 package itself.
 """
-SHARED_ENVS = ("env_properties", "simulation.scan", "spaces", "vector_env", "wrappers")
+SHARED_ENVS = ("env_properties", "click_vector_env", "simulation.scan", "spaces", "wrappers")
 """The modules of environments that agents may import."""
 BLAS = {"dot", "vdot", "inner", "matmul", "matvec", "vecmat", "vecdot", "einsum", "tensordot"}
 BLAS |= {"linalg", "multi_dot", "convolve", "correlate", "cov", "corrcoef"}

@@ -13,7 +13,7 @@ To follow ``gym.make("PBMRank-v0")`` down to the first click, read the modules i
 4. `simulation.task` defines how sessions are simulated: with constants, a state, and the three
    kernels ``session``, ``begin`` and ``advance``.
 5. `simulation.session` combines these three kernels into the kernel of one step, which `click_env`
-   calls for one stream of sessions and `vector_env` for many streams.
+   calls for one stream of sessions and `click_vector_env` for many streams.
 """
 
 from ..core.compiling import KernelError
@@ -29,6 +29,7 @@ from .click_models.mixture import MixtureModel
 from .click_models.position_based import PositionBasedModel
 from .click_models.trust_bias import TrustBiasModel
 from .click_models.user_browsing import UserBrowsingModel
+from .click_vector_env import ClickVectorEnv
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .registration import ENVIRONMENTS, register_click_model
 from .simulation.task import REWARDS, Kernels, Task
@@ -39,7 +40,6 @@ from .users.contextual_features import interaction_pairs, with_products
 from .users.memory import CascadeMDP
 from .users.piecewise_stationary import PiecewiseStationaryModel
 from .users.queries import QueryUsers
-from .vector_env import ClickVectorEnv
 from .wrappers.actions import ScoresAction
 from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
 from .wrappers.item_by_item import ItemByItem

@@ -126,7 +126,7 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
         gymnasium.register(
             form + env_id,
             entry_point="clickgym.envs.click_env:ClickEnv",
-            vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
+            vector_entry_point="clickgym.envs.click_vector_env:ClickVectorEnv",
             max_episode_steps=1000 if model_class is None else model_class.max_episode_steps,
             kwargs={"model": name, "form": form},
         )

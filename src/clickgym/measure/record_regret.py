@@ -28,8 +28,8 @@ from ..core.errors import Fault, SessionError
 from ..core.kernels import clock
 from ..core.text import counted
 from ..envs.base_env import name_of
+from ..envs.click_vector_env import ClickVectorEnv
 from ..envs.env_properties import label_of, query_of, user_model_of
-from ..envs.vector_env import ClickVectorEnv
 from ..envs.wrappers.item_by_item import Choices
 from .meter import SessionMeter, checkpoint_steps
 from .result import (

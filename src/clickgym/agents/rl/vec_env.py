@@ -22,8 +22,8 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from ...core.checks import check_choice, check_count, check_flag, check_kind
 from ...core.messages import short_repr
 from ...core.specs import parse_spec
+from ...envs.click_vector_env import ClickVectorEnv
 from ...envs.env_properties import action_space_error
-from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import NumberedLists, Scores
 from ...envs.wrappers.item_by_item import (
     Choices,
