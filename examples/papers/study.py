@@ -220,7 +220,16 @@ class Estimate(NamedTuple):
         return t_quantile(self.freedom) * self.error if math.isfinite(self.error) else math.inf
 
     def __str__(self) -> str:
-        return f"{number(self.mean)} ± {number(self.half, 2) if self.half < math.inf else '?'}"
+        """Format both numbers as text. The mean has at least the last digit of the half-width,
+        because 0.99977 ± 0.00023 must not become 1 ± 0.00023.
+        """
+        if self.half == math.inf:
+            return f"{number(self.mean)} ± ?"
+        digits = 3
+        if self.half and 0 < abs(self.mean) < 1000:
+            orders = [math.floor(math.log10(abs(each))) for each in (self.mean, self.half)]
+            digits = max(digits, 2 + orders[0] - orders[1])
+        return f"{number(self.mean, digits)} ± {number(self.half, 2)}"
 
     def within(self, low: float = -math.inf, high: float = math.inf, words: str = "") -> Finding:
         """Test whether the mean lies between two bounds. ``words`` precede the estimate in the
