@@ -8,7 +8,7 @@ Example:
     array([0.5  , 0.333])
 """
 
-from .check_models import check_models
+from .checking import check_models
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator
 from .estimation.click_chain import CCMEstimator

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from ...runner.console import Column, error_console, output_console, print_table, print_text
-from ..check_models import ROUNDS, check_models
+from ..checking import ROUNDS, check_models
 from .options import ColumnNames, IdsPerFile, LogFiles, read_sessions
 
 
