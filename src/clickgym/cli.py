@@ -28,6 +28,7 @@ from .runner.console import error_console
 
 BAD_INPUT, FAILURE, INTERRUPTED = 2, 1, 130
 USAGE_ERROR: Any = typer.BadParameter.__base__
+"""The class of errors in what the user typed, under which Typer exports none."""
 NOT_A_NUMBER = (
     "Input should be a valid number, unable to parse string as a number",
     "expected a number, such as 20000 or 2e4",
