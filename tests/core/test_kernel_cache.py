@@ -5,6 +5,7 @@ import importlib
 import itertools
 import sys
 import time
+import types
 from collections import namedtuple
 from functools import partial
 from textwrap import dedent
@@ -236,6 +237,20 @@ def test_digits_without_numba_or_its_undocumented_parts(removed):
 @kernel
 def halve(x):
     return 0.5 * x
+
+
+def test_copies_of_kernels_in_a_worker_process(monkeypatch, tmp_path):
+    """joblib sends the kernels of a script by value, so the worker has copies of them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    copied = types.FunctionType(halve.__code__, globals(), "copied")
+    copied.__dict__.update(vars(halve))
+
+    @kernel
+    def calls_a_copy(x):
+        return copied(x)
+
+    assert entry(calls_a_copy)(3.0) == 1.5
 
 
 @kernel

@@ -20,6 +20,7 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,16 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
     except _UnknownContent:
         return ""
     return hashlib.sha256(repr(content).encode()).hexdigest()[:40]
+
+
+def kernels_called_by(kernel: Any) -> list[Any]:
+    """Return a kernel and all kernels that it calls, directly or indirectly."""
+    kernels = [kernel]  # grows in the loop
+    for function in kernels:
+        for _, value in _values_read(function):
+            with suppress(_UnknownContent):
+                _content_of(value, kernels)
+    return kernels
 
 
 def _values_read(function: Any) -> Iterator[tuple[str, Any]]:

@@ -46,8 +46,13 @@ from .compiling import (
 )
 from .errors import FIXED_FIELD
 from .kernel_cache import cache_folder as cache_folder  # the pages import it from here
-from .kernel_cache import key_of, make_file, records_among
+from .kernel_cache import kernels_called_by, key_of, make_file, records_among
 from .messages import short_repr
+
+_known_to_numba = set[Callable[..., Any]]()
+"""The kernels that compiled code can call in this process. A worker process has copies of the
+kernels in a user's script, which have the attribute ``is_kernel``, but are new to numba.
+"""
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,9 +81,10 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"kernel got {short_repr(function)}; expected a Python function")
-    if COMPILES and not hasattr(function, "is_kernel"):
+    if COMPILES and function not in _known_to_numba:
         # "never" is numba's default; with no option at all, numba expects the function instead
         register_jitable(inline="never", **OPTIONS)(function)
+        _known_to_numba.add(function)
     function.is_kernel = True  # type: ignore[attr-defined]
     return function
 
@@ -274,6 +280,8 @@ class _Entry:
         exec(compile(source, str(file or "<entry>"), "exec"), scope)
         options = {"nogil": True, "no_cfunc_wrapper": True}  # nothing calls the entry from C
         compiled = numba.njit(cache=is_cached, **options)(scope[name])
+        for called in kernels_called_by(self.kernel):
+            kernel(called)
         was_collecting = gc.isenabled()
         gc.disable()  # collection would take a twelfth of the time of a command that compiles
         try:
