@@ -265,6 +265,12 @@ def allocates(x):
 
 
 @kernel
+def starts_a_list(x):
+    rest = []
+    return x + len(rest)
+
+
+@kernel
 def calls(x):
     return 1.0 + allocates(x)
 
@@ -277,6 +283,7 @@ def undefined(x):
 ERRORS = [
     (undefined, "kernel undefined: NameError: name 'items' is not defined$"),
     (misspells, r"line \d+ of \S+, 'return halve\(x\).name': Unknown attribute 'name'"),
+    (starts_a_list, "kernel starts_a_list: the kernel creates an array, list"),
     (calls, r"line \d+ of \S+, 'array = np.zeros\(3\)': the kernel creates an array"),
 ]
 """A kernel, and the error message it causes."""

@@ -59,8 +59,11 @@ if numba is not None:
 ALLOCATION_PHRASES = (
     "NRT required but not enabled",
     "Only accept returning of array passed into the function as argument",
+    "imprecise type: list(undefined)",
 )
-"""Phrases in numba's error messages for an array allocation without reference counting."""
+"""Phrases in numba's error messages for an array allocation without reference counting, and for an
+empty list that the kernel never fills.
+"""
 
 
 class KernelError(TypeError):
