@@ -170,7 +170,7 @@ CALLS = {
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "n_jobs is 0; expected a number of": lambda: short(["PBMRank-v0"], ["Random"], n_jobs=0),
-    "UniRank: leave out horizon, which clickgym sets": lambda: run(
+    "UniRank: leave out horizon, which clickgym passes": lambda: run(
         "UniRank:horizon=9", "PBMRank-v0", 9
     ),
     "source is empty; pass at least one folder": lambda: clickgym.Results([]),

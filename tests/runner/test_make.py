@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
+from clickgym.agents import BatchRank, CascadeDUCB, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, PiecewiseStationaryModel, PositionBasedModel, load_instance
 from clickgym.runner.make.agents import resolve_agent
@@ -263,6 +263,16 @@ def test_one_agent_gets_the_objects_that_are_passed():
         arguments = written()
         make((Writes, arguments))
         assert arguments["notes"]["array"] is arguments["array"]
+
+
+class PassesOn(CascadeDUCB):
+    def __init__(self, *sizes, **arguments):
+        super().__init__(*sizes, **arguments)
+
+
+def test_a_subclass_that_gets_no_horizon_is_named():
+    with pytest.warns(UserWarning, match="PassesOn has no horizon"):
+        clickgym.run(PassesOn, "CMRank-v0", 50, seed=0)
 
 
 @pytest.mark.parametrize(("horizon", "is_told"), [(100, True), (101, False)])

@@ -181,7 +181,9 @@ def make_resolved_agent(
     name = maker_name(maker)
     for key in arguments:
         if key in SET_BY_THE_RUN:
-            raise TypeError(f"{name}: leave out {key}, which clickgym sets")
+            raise TypeError(
+                f"{name}: leave out {key}, which clickgym passes to each constructor that names it"
+            )
         if not accepts(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: unknown hyperparameter {key!r}{suggestions(key, names)}")

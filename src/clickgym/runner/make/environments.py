@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -43,7 +44,8 @@ def resolve_env(env: EnvLike) -> ResolvedEnv:
     is_class = isinstance(maker, type) and issubclass(maker, UserModel)
     if is_class or not (isinstance(maker, UserModel | EnvSpec) or callable(maker)):
         raise TypeError(
-            f"env is {short_repr(maker)}; expected an id, (id, arguments) or a click model"
+            f"env is {short_repr(maker)}; expected an id, (id, arguments), a click model or a "
+            "function that returns an environment"
         )
     return maker, arguments
 
@@ -140,6 +142,8 @@ def naming_errors(subject: str, error_class: type[SessionError]) -> Iterator[Non
         reason = str(error.__cause__ or error)
         if reason.endswith("unexpected keyword argument 'instance'"):
             reason = "it has no instances; leave instances out (--instances)"
+        if missing := re.search(r"missing .*'(horizon|n_features|n_states)'", reason):
+            reason += f"; clickgym passes {missing[1]} to each constructor that names it"
         raise TypeError(f"{subject}: {reason}") from error
     except FAILURES as error:
         raise error_class(f"{subject} cannot be created: {cause(error)}") from error

@@ -27,7 +27,7 @@ from ...envs.env_properties import (
 from ...envs.registration import without_own_wrappers
 from ...measure.meter import CLICKS, REGRET, REWARD, CheckpointMeter, checkpoint_steps
 from ...measure.result import Result, warn_of_negative_regret
-from ..make.agents import AgentLike, make_agent
+from ..make.agents import AgentLike, make_agent, parameters_of
 from ..make.environments import EnvLike, make_env
 from .additional_metrics import AdditionalMetrics
 from .compiled_loop import play_compiled
@@ -224,6 +224,12 @@ def hints(agent: BaseAgent, env: gym.Env, horizon: int, name: str = "") -> list[
         found.append(
             f"the users of {name} first change after session {model.starts[1]:,}, but a run "
             f"has only {horizon:,} sessions; use a longer horizon to include the change"
+        )
+    given = getattr(agent, "hyperparameters", {}).get("horizon", horizon)
+    if given is None and "horizon" not in parameters_of(type(agent)):  # type: ignore[arg-type]
+        found.append(
+            f"{type(agent).__name__} has no horizon, because its constructor does not name this "
+            "argument; add horizon=None there, and pass it on to the parent class"
         )
     is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
