@@ -92,7 +92,8 @@ def check_no_env_object(obj: Any) -> None:
     if isinstance(obj, gym.Env):
         raise TypeError(
             f"{short_repr(obj)} is an environment object, but a sweep creates a new environment "
-            "for each run; pass an id or a click model"
+            "for each run; pass an id, a click model or a function that returns a new environment, "
+            "such as lambda: MyWrapper(gym.make(id))"
         )
 
 

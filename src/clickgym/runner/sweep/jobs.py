@@ -147,7 +147,8 @@ def _play_jobs(
     except PicklingError as error:
         raise TypeError(
             f"{broken_pool_message(error)}; define its class in a module that workers can "
-            "import, or pass n_jobs=1 to run in the current process"
+            "import, or save a trained model and pass FrozenPolicy the file, or pass n_jobs=1 to "
+            "run in the current process"
         ) from None
     finally:
         stop.set()

@@ -63,8 +63,9 @@ def sweep(
     Args:
         envs: a list of environments: ids such as ``"PBMRank-v0"``,
             ``"PBMRank-v0:reward=any_click"`` or ``"my_module:MyRank-v0"``; ``(id, arguments)``;
-            click models; or a mapping from labels to these. An environment without a name, such as
-            a click model, needs a label.
+            click models; functions that return a new environment, such as ``lambda:
+            MyWrapper(gym.make("PBMRank-v0"))``; or a mapping from labels to these. An environment
+            without a name, such as a click model, needs a label.
         agents: a list of agents: names such as ``"BatchRank"``,
             ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; classes or ``(class,
             arguments)``; or a mapping from labels to these. An agent without a name, such as a
