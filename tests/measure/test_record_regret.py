@@ -240,6 +240,15 @@ def loops(make_env, make_envs):
     return names
 
 
+def test_streams_that_are_recorded_apart_are_named():
+    streams = SyncVectorEnv([lambda: RecordRegret(gym.make("PBMRank-v0"))] * 2)
+    streams.reset(seed=0)
+    for _ in range(9):
+        streams.step([[0, 1, 2, 3, 4]] * 2)
+    with pytest.warns(UserWarning, match="it is one run"):
+        streams.envs[0].result("mine")
+
+
 def test_arguments_and_users_are_part_of_the_name():
     """Names are built as in a sweep. Users without a name get a mark, and equal users get equal
     marks.

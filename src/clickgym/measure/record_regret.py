@@ -70,6 +70,8 @@ class _Recorder:
     """The number of sessions that the users in this process had simulated after the last measured
     session.
     """
+    _n_turns = 0
+    """How often a `RecordRegret` was stepped after another one."""
 
     def _begin(self, stream: Any) -> None:
         self.meter, self._stream = SessionMeter(), stream
@@ -134,7 +136,8 @@ class _Recorder:
             ValueError: no session has been measured, or fewer sessions than ``horizon``.
 
         Warns:
-            UserWarning: an environment from another package reported a negative total regret.
+            UserWarning: an environment from another package reported a negative total regret; or
+                several `RecordRegret` are stepped in turn, as if they were streams of one training.
         """
         n_measured = self.meter.step
         last = n_measured if horizon is None else check_horizon(horizon)
@@ -145,6 +148,13 @@ class _Recorder:
                 f"horizon is {last:,}, but the loop has only "
                 f"{counted(n_measured, 'session')} so far"
                 + (f"; {RESET_IS_NO_SESSION}" if self._resets_next else "")
+            )
+        if self._n_turns > max(n_measured / 2, 2):
+            warnings.warn(
+                f"other environments were stepped between the sessions of {name_of(self._stream)}; "
+                "if one training steps them all, it is one run: put RecordVectorRegret around "
+                "their SyncVectorEnv, or use clickgym.agents.vec_env",
+                stacklevel=2,
             )
         steps = checkpoint_steps(last)
         regret = self.meter.regret[steps - 1]
@@ -224,7 +234,13 @@ class RecordRegret(_Recorder, gym.Wrapper, RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         self._begin(env)
 
+    _last_stepped = 0
+    """The id of the object whose method `step` was called last."""
+
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        if RecordRegret._last_stepped != id(self):
+            RecordRegret._last_stepped = id(self)
+            self._n_turns += 1
         query = query_of(self)
         observation, reward, terminated, truncated, info = self.env.step(action)
         try:
