@@ -284,7 +284,8 @@ def clicks_from(context, ranking, clicks, expectation):
             return 0.0
     return 1.0
 
-no_click = Metric("sessions without a click", clicks_from, lambda env, b: FROM, is_share=True)
+about = "sessions without a click"
+no_click = Metric(about, clicks_from, lambda env, b: FROM, 0, True, less_is_better=True)
 """
 
 
@@ -301,6 +302,7 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
     rows = sweep(runs=2, metrics=["any_click", name]).rows.filter(step=50)
     assert (rows["any_click"] + rows[column]).to_list() == [50, 50]
     assert clickgym.Results(out).table()[column].item() == pytest.approx(rows[column].mean() / 50)
+    assert clickgym.Results(out).less_is_better(column)
     own = importlib.import_module("own_metric")
     own.FROM = 2
     with pytest.raises(ValueError, match=r"own_metric:no_click is not the same, .*:FROM has"):
@@ -315,7 +317,7 @@ def test_a_metric_of_ones_own_by_name(write, tmp_path, agent, label):
     for metrics in ([name, "ndcg"], mapping if label else [name, "ndcg"]):
         assert [*clickgym.run(agent, "PBMRank-v0", 9, metrics=metrics).metrics] == [column, "ndcg"]
     wrong = "has the label 'ndcg'|has a label, but only|has the name of a column|no label before"
-    own = ("ndcg=own_metric:no_click", "step=own_metric:no_click")
+    own = [f"{label}=own_metric:no_click" for label in ("ndcg", "step", "p", "a_ci95")]
     for name in (*own, "share=any_click", "=ndcg"):
         with pytest.raises(ValueError, match=wrong):
             clickgym.run(agent, "PBMRank-v0", 9, metrics=[name])

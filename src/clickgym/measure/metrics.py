@@ -51,6 +51,7 @@ class Metric(NamedTuple):
         k: the number of positions that count in the list for a held-out query.
         is_share: whether the mean per session is always between 0 and 1, so that bands in figures
             are cut off at 0 and 1.
+        less_is_better: whether a table about this metric begins with the lowest mean.
 
     Example:
         >>> import clickgym
@@ -69,6 +70,7 @@ class Metric(NamedTuple):
     context: Callable[..., Any] | None = None
     k: int = 0
     is_share: bool = False
+    less_is_better: bool = False
 
 
 def _varying_error(name: str, env: Env) -> ValueError:
@@ -244,13 +246,12 @@ METRICS: dict[str, Metric] = {
         violation,
         safety_context,
         is_share=True,
+        less_is_better=True,
     ),
 }
 """The metrics by name. `metric_of` also accepts names with another number, such as ndcg@3, and
 names of users' own metrics, such as ``my_module:my_metric``.
 """
-LESS_IS_BETTER = ("regret", "violations")
-"""The measures of which a good agent has little. Of all others, it has much."""
 
 
 def metric_of(name: str) -> Metric:
@@ -321,6 +322,14 @@ def is_share(name: str) -> bool:
     """Return whether a metric's mean per session is known to lie between 0 and 1."""
     metric = _metric_of_results(name)
     return metric is not None and metric.is_share
+
+
+def less_is_better(name: str) -> bool:
+    """Return whether a good agent is known to have little of a column of results. Of any other
+    column, it has much.
+    """
+    metric = _metric_of_results(name)
+    return name == "regret" or (metric is not None and metric.less_is_better)
 
 
 # ------------------------------------------------------------------------------- held-out queries

@@ -22,6 +22,7 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet_bytes, write_whole
 from ..core.text import counted
+from ..measure.metrics import less_is_better
 from ..measure.result import HOW_PLAYED, Result
 from .combine import check_runs, check_same_sweep, concatenate, names_in_single_runs
 from .reports.summaries import (
@@ -157,6 +158,12 @@ class Results:
         fingerprints = [config.fingerprints_of(column) for config in self.configs]
         return next((known[label].spec for known in fingerprints if label in known), None) or label
 
+    def less_is_better(self, measure: str) -> bool:
+        """Return whether a good agent has little of a measure, as of regret."""
+        return less_is_better(measure) or any(
+            measure in config.less_is_better for config in self.configs
+        )
+
     @property
     def n_missing(self) -> int:
         """The number of unfinished runs in the sweeps that these results come from."""
@@ -241,8 +248,8 @@ class Results:
             measure: what the table compares: ``"regret"``, ``"reward"`` or the name of an
                 additional metric, such as ``"ndcg"``. The order of the rows and the columns
                 ``median``, ``worst``, ``difference`` and ``p`` are about this measure, per session
-                unless it is regret. Less regret and fewer violations are better; of any other
-                measure, more is better.
+                unless it is regret. Less regret is better, and less of a metric with
+                ``less_is_better=True``, such as violations; of any other measure, more is better.
 
         Returns:
             A row for each agent in each environment, with these columns:
@@ -281,10 +288,11 @@ class Results:
             check_choice("reference", reference, self.names("agent"))
         check_choice("measure", measure, ["regret", "reward", *metrics_of(self.rows)])
         if not by_instance:
-            return final_table(self.rows, reference, measure)
+            return final_table(self.rows, reference, measure, self.less_is_better(measure))
         rows = self.rows.with_columns(environment="env")
         names = split_instances(rows).select("env", "environment", "instance").unique()
-        table = final_table(split_instances(self.rows), reference, measure)
+        split = split_instances(self.rows)
+        table = final_table(split, reference, measure, self.less_is_better(measure))
         table = table.join(names, on="env", how="left", maintain_order="left")
         columns = table.drop("env", "environment", "instance").columns
         return table.select(col("environment").alias("env"), "instance", *columns)
@@ -376,6 +384,7 @@ class Results:
         caption: str | None = None,
         label: str = "tab:regret",
         measure: str = "regret",
+        columns: Sequence[str] | None = None,
     ) -> str:
         """Return the `table` as LaTeX code that requires the package booktabs.
 
@@ -392,14 +401,16 @@ class Results:
             caption: the caption, as LaTeX code, in place of the one described above.
             label: the label of the table.
             measure: what the table compares, as in `table`.
+            columns: the headings of the columns to show, such as ``["regret", "p"]``; by default,
+                all columns, except for the time.
 
         Raises:
-            ValueError: two agents, environments or instances would have the same name; or, as in
-                `table`, ``reference`` or ``measure`` is unknown.
+            ValueError: two agents, environments or instances would have the same name; a column is
+                unknown; or, as in `table`, ``reference`` or ``measure`` is unknown.
         """
         from .reports.table import to_latex
 
-        return to_latex(self, reference, names, caption, label, measure)
+        return to_latex(self, reference, names, caption, label, measure, columns)
 
     def report(
         self,

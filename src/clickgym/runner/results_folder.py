@@ -78,6 +78,7 @@ class Config:
             name.
         shares: the columns of the metrics whose mean per session is between 0 and 1, which a figure
             must know without importing the users' own code.
+        less_is_better: the columns of the metrics of which less is better.
         descriptions: the descriptions of the users' own metrics, keyed by column.
         seed: the seed of the sweep.
         envs, instances, agents: what each label stands for, keyed by label.
@@ -95,6 +96,7 @@ class Config:
     cells: list[Cell]
     own_metrics: dict[str, Fingerprint] = field(default_factory=dict)  # clickgym 9.0 had none
     shares: list[str] = field(default_factory=list)
+    less_is_better: list[str] = field(default_factory=list)
     descriptions: dict[str, str] = field(default_factory=dict)
     results: int = RESULTS_VERSION
 
@@ -112,7 +114,8 @@ class Config:
         """
         check_format(source, content.get("format"))
         try:
-            since_9_0 = {"results": 1, "own_metrics": {}, "shares": [], "descriptions": {}}
+            since_9_0 = {"results": 1, "own_metrics": {}, "descriptions": {}}
+            since_9_0 |= {"shares": [], "less_is_better": []}
             content = {**since_9_0, **content}
             values = {field.name: content[field.name] for field in fields(cls)}
             for name in ("envs", "instances", "agents", "own_metrics"):
@@ -207,6 +210,7 @@ class Config:
             self,
             versions=self.versions | other.versions,
             shares=other.shares,
+            less_is_better=other.less_is_better,
             descriptions=other.descriptions,
             envs=envs,
             instances=instances,

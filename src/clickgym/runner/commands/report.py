@@ -121,7 +121,12 @@ def report(
     results, console = Results(folders).select(agents, environments, instances), output_console()
     if latex or bib:
         shown = results_by_instance(results) if by_instance else results
-        text = to_latex(shown, reference, measure=measure) if latex else to_bibtex(results)
+        label = f"tab:{measure}"
+        text = (
+            to_latex(shown, reference, label=label, measure=measure)
+            if latex
+            else to_bibtex(results)
+        )
         console.print(Text(text), soft_wrap=True)
         return
     print_results(console, results, reference, by_instance=by_instance, measure=measure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -24,7 +25,11 @@ from ...measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
 from ..errors import agent_error
 from ..make.labels import split_label
 
-RESERVED_NAMES = {*RUN_COLUMNS, *TOTALS, *HOW_PLAYED, "unit", "over"}
+RESERVED_NAMES = {
+    *(*RUN_COLUMNS, *TOTALS, *HOW_PLAYED),
+    *("unit", "over", "units", "runs", "value", "gap", "environment", "ns_per_session"),
+    *("median", "worst", "reference", "difference", "p"),
+}
 """The columns of results and of summaries. No metric may have the name of one of them."""
 FAILED = float(np.finfo(float).min)
 """The total of a metric while its kernel runs, and from then on if the kernel fails. No sum is this
@@ -101,7 +106,7 @@ class AdditionalMetrics:
         pairs = [split_label(spec) for spec in self.specs]
         self.names = check_labels("metrics", [label or name for label, name in pairs])
         for label, name in pairs:
-            if (label or name) in RESERVED_NAMES:
+            if (label or name) in RESERVED_NAMES or re.search("_ci95(_runs)?$", label or name):
                 raise ValueError(
                     f"the metric {label or name!r} has the name of a column of the results; give "
                     "it another label"

@@ -18,7 +18,7 @@ from polars import col
 from ...core.checks import outside_unit_interval
 from ...core.text import shorten
 from ...envs.instances.instance import shipped_instances
-from ...measure.metrics import LESS_IS_BETTER, is_sum
+from ...measure.metrics import is_sum
 from ..fingerprint import warnings_of_same_users
 from ..make.agents import requirements, resolve_agent
 from .summaries import HAS_OTHER_USERS, IS_FROZEN, IS_LEARNER, IS_OWN, notes_by_agent, total_of
@@ -114,11 +114,11 @@ def notes_on_instances(
 
 
 def notes_on_pairs(
-    table: polars.DataFrame, measure: str, names: Mapping[str, str]
+    table: polars.DataFrame, measure: str, names: Mapping[str, str], *, is_loss: bool
 ) -> Iterator[str]:
     """Yield notes on comparisons: what the intervals cover, which agent is the reference, what a
     difference means, and which test p comes from, or why there is no p. ``measure`` is what the
-    table compares, as in `Results.table`.
+    table compares, as in `Results.table`, and ``is_loss`` is whether less of it is better.
     """
     over = sorted({*table["over"]})
     if "instances" in over:
@@ -130,12 +130,13 @@ def notes_on_pairs(
     compared = table.filter(col("difference").is_not_null())
     reference, name = table["reference"][0], names.get(measure, measure)
     if measure != "regret":
-        order = "lower" if measure in LESS_IS_BETTER else "higher"
+        order = "lower" if is_loss else "higher"
         yield f"Rows are sorted by {name}, of which a {order} mean is better."
     if len(compared):
         units = " or ".join(over)
         ranked_by = total_of(table) if measure == "regret" else measure
-        better = f"{'Positive' if ranked_by in LESS_IS_BETTER else 'Negative'} differences"
+        is_loss = is_loss and ranked_by != "total reward"
+        better = f"{'Positive' if is_loss else 'Negative'} differences"
         if ranked_by == "regret or total reward":
             better = "Positive differences of regret and negative ones of reward"
         yield (

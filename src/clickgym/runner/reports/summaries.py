@@ -19,7 +19,7 @@ from ...agents import FrozenPolicy
 from ...core.statistics import half_width, holm, p_value
 from ...core.text import counted
 from ...envs.instances.instance import FAMILIES
-from ...measure.metrics import LESS_IS_BETTER, is_sum
+from ...measure.metrics import is_sum
 from ...measure.result import HOW_PLAYED, OWN_LOOP, RUN_COLUMNS, TOTALS
 from ..play.run import ENGINES
 
@@ -412,7 +412,10 @@ def total_of(table: polars.DataFrame) -> str:
 
 
 def final_table(
-    rows: polars.DataFrame, reference: str | None = None, measure: str = "regret"
+    rows: polars.DataFrame,
+    reference: str | None = None,
+    measure: str = "regret",
+    is_loss: bool = True,
 ) -> polars.DataFrame:
     """Compute the final results of every agent, which `Results.table` returns.
 
@@ -421,6 +424,7 @@ def final_table(
         reference: the agent with which the other agents are compared; by default, the first agent
             that shares units with others, or the first agent if none does.
         measure: the column by which the agents are ranked and compared.
+        is_loss: whether less of this measure is better.
 
     Example:
         >>> import clickgym
@@ -433,7 +437,7 @@ def final_table(
     if reference is None:
         is_alone = col("unit").struct.field("agent").is_not_null()
         reference = last.sort(is_alone, maintain_order=True)["agent"][0]
-    horizon, is_loss = last["step"][0], measure in LESS_IS_BETTER
+    horizon = last["step"][0]
     last = last.with_columns(value=col(measure) / (horizon if measure == "reward" else 1))
     measures = ["regret", "reward", *metrics, "value"]
     units = unit_means(last, by, measures)

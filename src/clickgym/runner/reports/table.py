@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polars import col
 from rich.console import Console
 
+from ...core.checks import check_choice, check_labels
 from ...core.text import duration_text, one_line, regret_text, shorten
 from ..console import Column, print_table, print_text
 from ..results_folder import LABEL_COLUMNS
@@ -152,7 +153,7 @@ def format_table(
     shares = {name for config in results.configs for name in config.shares}
     notes = [*notes_on_means(table, metrics, time, names or {})]
     notes += notes_on_shares(table, shares.intersection(metrics), names or {})
-    notes += notes_on_pairs(table, measure, names or {})
+    notes += notes_on_pairs(table, measure, names or {}, is_loss=results.less_is_better(measure))
     notes += notes_on_instances(results, mixed, names or {}, in_paper=in_paper)
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
@@ -295,18 +296,23 @@ def to_latex(
     caption: str | None = None,
     label: str = "tab:regret",
     measure: str = "regret",
+    columns: Sequence[str] | None = None,
 ) -> str:
     """Return the table of final results as LaTeX code, without the column for the time; the
     arguments are those of `Results.to_latex`.
     """
     names = dict(names or {})
     table = format_table(results, reference, in_paper=True, names=names, measure=measure)
-    n_columns, lines = len(table.headings), []
+    _, *available = table.headings
+    shown = available if columns is None else check_labels("columns", columns)
+    numbers = [available.index(check_choice("column", name, available)) for name in shown]
+    lines = []
     for env, rows in table.environments.items():
-        lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
+        lines += [r"\midrule", rf"\multicolumn{{{1 + len(shown)}}}{{l}}{{{escape_latex(env)}}} \\"]
         for agent, *texts in rows:
-            lines.append(rf"{' & '.join([escape_latex(agent), *map(_latex_number, texts)])} \\")
-    headings = [_latex_text(names.get(name, name)) for name in table.headings]
+            cells = [escape_latex(agent), *(_latex_number(texts[number]) for number in numbers)]
+            lines.append(rf"{' & '.join(cells)} \\")
+    headings = [_latex_text(names.get(name, name)) for name in ("agent", *shown)]
     if caption is None:
         caption = _latex_text(f"{table.title}. {' '.join(table.notes)}")
     return "\n".join(
@@ -315,7 +321,7 @@ def to_latex(
             r"\centering",
             rf"\caption{{{caption}}}",
             rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{l{'r' * (n_columns - 1)}}} % \usepackage{{booktabs}}",
+            rf"\begin{{tabular}}{{l{'r' * len(shown)}}} % \usepackage{{booktabs}}",
             r"\toprule",
             rf"{' & '.join(headings)} \\",
             *lines,

@@ -214,6 +214,7 @@ def config_of(
         plan.cell.instance: plan.cell.instance if plan.instance is None else plan.instance
         for plan in plans
     }
+    metric_by_column = {label or name: metric_of(name) for label, name in map(split_label, metrics)}
     packages = [name for maker, _ in agent_of.values() for name in getattr(maker, "packages", ())]
     instance_fingerprints = {
         label: fingerprint_of(instance, instance) for label, instance in instance_of.items()
@@ -230,8 +231,9 @@ def config_of(
             for _, name in map(split_label, metrics)
             if is_own_metric(name)
         },
-        shares=[
-            label or name for label, name in map(split_label, metrics) if metric_of(name).is_share
+        shares=[column for column, metric in metric_by_column.items() if metric.is_share],
+        less_is_better=[
+            column for column, metric in metric_by_column.items() if metric.less_is_better
         ],
         descriptions={
             label or name: str(metric_of(name).description)
