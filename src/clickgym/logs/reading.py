@@ -172,7 +172,8 @@ def _files_of(pattern: str | PathLike[str]) -> list[Path]:
     matches = sorted(glob(str(path), recursive=True))
     if not matches:
         others = [file.name for file in path.parent.glob("[!.]*")]
-        raise FileNotFoundError(f"{path}: no such file{suggestions(path.name, others)}")
+        cure = "; separate columns by commas" if "=" in path.name else ""
+        raise FileNotFoundError(f"{path}: no such file{suggestions(path.name, others)}{cure}")
     return [Path(match) for match in matches]
 
 
