@@ -16,12 +16,10 @@ from make_pages import pages
 from pages import agent_page
 from scipy import stats
 
-from clickgym import Results
 from clickgym.agents import AGENTS, Learner
 from clickgym.agents.published import FAMILIES, MADE_FOR
 from clickgym.bench.board import OURS
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, UserModel
-from clickgym.measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
 from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,14 +84,6 @@ def test_readme_lists_every_environment():
     assert sorted(listed) == sorted(ids), f"README.md, Environments: {set(ids) ^ set(listed)}"
     with_forms = [env_id for env_id in listed if f"NonStationary{env_id}" in ENVIRONMENTS]
     assert listed[: len(with_forms)] == with_forms
-
-
-@pytest.mark.recipe
-def test_every_stored_column_is_documented():
-    page = (ROOT / "docs" / "runner.md").read_text(encoding="utf-8")
-    for name in (*RUN_COLUMNS, *TOTALS, *HOW_PLAYED):
-        assert f"`{name}`" in page, f"docs/runner.md does not list the column {name}"
-        assert re.search(rf"\b{name}\b", Results.__doc__), f"Results does not list {name}"
 
 
 @pytest.mark.parametrize("name", AGENTS)
