@@ -338,7 +338,7 @@ def _draw(
         means = points[measure].to_numpy()
         axes.set_ylim(means.min() / 1.5, means.max() * 1.5)
     if axes.get_xscale() == "linear":  # long numbers of sessions would run into each other
-        axes.locator_params(axis="x", nbins=5)
+        axes.locator_params(axis="x", nbins=4)
     axes.margins(x=0)
     axes.grid(which="major", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
