@@ -95,6 +95,9 @@ def test_an_error_of_a_command_is_a_line(monkeypatch, capsys):
     monkeypatch.setattr("clickgym.runner.commands.list.list_", fail)
     assert main(["list"]) == 1
     assert capsys.readouterr() == ("", "clickgym: not enough memory: of 1 TB\n")
+    monkeypatch.setenv("CLICKGYM_TRACEBACK", "1")
+    with pytest.raises(MemoryError):
+        main(["list"])
 
 
 @pytest.mark.uncompiled

@@ -8,6 +8,7 @@ The module of a command is imported only when the command is called.
 from __future__ import annotations
 
 import io
+import os
 import re
 import signal
 import sys
@@ -233,14 +234,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 on success; 1 if an agent or an environment failed during a run, a worker
         process died, or memory ran out; 2 for invalid input, or for a file that cannot be read or
         written; 130 after Ctrl-C. A one-line message on stderr describes the error. Any other
-        exception is a bug in clickgym and is raised.
+        exception is a bug in clickgym and is raised, as is every exception if the environment
+        variable ``CLICKGYM_TRACEBACK`` is set.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escape characters that its encoding lacks
             stream.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:] if arguments is None else arguments
+    if os.environ.get("CLICKGYM_TRACEBACK"):
+        return _call(arguments)
     try:
-        return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
+        return _call(arguments)
     except typer.Abort:  # Ctrl-C while the arguments were parsed
         return INTERRUPTED
     except USAGE_ERROR as error:
@@ -256,6 +260,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), BAD_INPUT)
     except MemoryError as error:
         return _fail(f"not enough memory: {error}" if str(error) else "not enough memory", FAILURE)
+
+
+def _call(arguments: Sequence[str]) -> int:
+    return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
 
 
 def _fail(message: str, code: int) -> int:
