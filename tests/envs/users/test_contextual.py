@@ -238,3 +238,10 @@ def test_what_papers_assume_known():
         clickgym.make_agent("UBMLinUCB", envs.ClickEnv(MODELS["DCM"]))
     with pytest.raises(ValueError, match="Oracle requires ranking"):
         clickgym.make_agent("Oracle", envs.ClickEnv(MODELS["DCM"]))
+
+
+@pytest.mark.compiled
+def test_a_long_search_in_each_session_is_named(monkeypatch):
+    monkeypatch.setattr(envs.PositionBasedModel, "best_ranks", lambda *arguments: None)
+    with pytest.warns(UserWarning, match="searches 1,860,480 lists for the best one"):
+        clickgym.run("Random", "ContextualPBMRank-v0", 2, seed=0)

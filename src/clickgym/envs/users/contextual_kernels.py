@@ -8,6 +8,7 @@ The letters are the same as in `clickgym.envs.users.contextual`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import copy
 from functools import cache
@@ -267,6 +268,10 @@ class CandidateTask(Task):
 
     state_type = CandidateState
     fields = {"items": "items"}  # lets agents read the item numbers of the candidates
+    n_searched = 0
+    """The number of lists among which each session searches the best one; 0 if the click model has
+    a rule for the best list, or bounds that shorten the search.
+    """
 
     def __init__(
         self,
@@ -294,6 +299,8 @@ class CandidateTask(Task):
         elif base.scan_kernel is None:
             base.check_search(reward, n_counted)
             work.bounds[:] = base.search_bounds(n_counted)
+            if work.bounds[0].min() == 1:  # no bound shortens the search
+                self.n_searched = math.perm(base.n_items, n_counted)
         # A metric that reads the parameters of items here becomes nan instead of a wrong number.
         self.model = copy(base)
         unknown = dict.fromkeys(names, np.full(base.n_items, np.nan))

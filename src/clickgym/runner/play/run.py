@@ -207,6 +207,12 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
         )
 
 
+SLOW_SEARCH = 100_000
+"""The largest number of lists that a session may search without a warning: one or two
+milliseconds.
+"""
+
+
 def hints(agent: BaseAgent, env: gym.Env, horizon: int, name: str = "") -> list[str]:
     """Return warnings for users whose run can be played, but may not show what they expect.
 
@@ -224,6 +230,12 @@ def hints(agent: BaseAgent, env: gym.Env, horizon: int, name: str = "") -> list[
         found.append(
             f"the users of {name} first change after session {model.starts[1]:,}, but a run "
             f"has only {horizon:,} sessions; use a longer horizon to include the change"
+        )
+    n_searched = getattr(getattr(env.unwrapped, "task", None), "n_searched", 0)
+    if n_searched > SLOW_SEARCH:
+        found.append(
+            f"each session of {name} searches {n_searched:,} lists for the best one; define "
+            "best_ranks in the click model, or use fewer items or positions"
         )
     given = getattr(agent, "hyperparameters", {}).get("horizon", horizon)
     if given is None and "horizon" not in parameters_of(type(agent)):  # type: ignore[arg-type]
