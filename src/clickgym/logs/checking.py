@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_kind, check_labels
 from ..core.state import Floats
+from ..core.text import counted
 from .estimation.counting import unique_rows
 from .estimation.em import fit_quietly
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator, check_models_to_fit
@@ -237,7 +238,8 @@ def _verdict(table: pl.DataFrame, n_lists: int, n_queries: int) -> tuple[str, st
     """Return the verdict on whether simulations can be trusted to order lists, as a word and as a
     sentence.
     """
-    basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
+    queries = "one query" if n_queries == 1 else f"{n_queries:,} queries"
+    basis = f"{counted(n_lists, 'list')} of {queries}, each left out once"
     best = table.sort("error").select("model", "predicted", "low", "high")
     model, share, low, high = best.row(0)
     unknown = "This log cannot tell whether simulations can be trusted to order lists like its own"
@@ -247,9 +249,11 @@ def _verdict(table: pl.DataFrame, n_lists: int, n_queries: int) -> tuple[str, st
     prediction = f"{share:.0%}{interval} of the differences between lists ({basis})"
     fact = f"the best model, {model}, predicts {prediction}"
     if low > TRUSTED:
+        is_alone = len(table) > 1 and (best["low"] > TRUSTED).sum() == 1
+        advice = f" Use the users of {model}, even if fit prefers another model." * is_alone
         return "can", (
             f"Simulations of this log can be trusted to order lists like those of the log: {fact}. "
-            "They are less reliable about how much a list gains."
+            f"They are less reliable about how much a list gains.{advice}"
         )
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order its lists: {fact}."

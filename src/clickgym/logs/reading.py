@@ -162,11 +162,15 @@ def _files_of(pattern: str | PathLike[str]) -> list[Path]:
 
     Raises:
         FileNotFoundError: no file matches.
-        ValueError: the name is that of a folder.
+        ValueError: the name is that of a folder or of a JSON file.
     """
     path = check_path("source", pattern)
     if path.is_dir() and path.suffix != ".parquet":  # Polars reads a folder with this name
         raise ValueError(f"{path} is a folder; name its files, as in {path}/*.csv")
+    if path.suffix in (".json", ".jsonl", ".ndjson"):
+        raise ValueError(
+            f"{path} is JSON; expected CSV or Parquet (docs/fit.md shows how to convert)"
+        )
     if path.exists():
         return [path]
     matches = sorted(glob(str(path), recursive=True))
