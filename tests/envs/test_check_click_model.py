@@ -112,6 +112,12 @@ class WorstFirst(PositionBasedModel):
         return np.arange(self.n_items)[-cutoff:]
 
 
+class RarelyWorstFirst(PositionBasedModel):
+    def best_ranks(self, reward, cutoff):
+        is_right = self.examination[0] < 0.95
+        return super().best_ranks(reward, cutoff) if is_right else np.arange(4)[-cutoff:]
+
+
 class OutOfRange(PositionBasedModel):
     best_ranks = staticmethod(lambda reward, cutoff: np.arange(cutoff) + 9)
 
@@ -154,6 +160,7 @@ FAULTS = {
     planted(expected_any_less): r"the expected reward \(any_click, cutoff 2\) is ",
     OutOfRange: r"best_ranks returned array\(\[9\]\) for clicks, cutoff 1; expected",
     WorstFirst: "the optimal list for clicks, cutoff ",
+    RarelyWorstFirst: "the optimal list for clicks, cutoff ",
     DependsOnLength: r"the click probability of a list of 2 positions is .* at the top of 3",
     WrongExamination: r"position_weights\(\) is ",
     ClicksAboveAttraction: "item . is clicked with probability .* but its attraction is",
@@ -164,7 +171,12 @@ FAULTS = {
 
 @pytest.mark.parametrize("model", FAULTS, ids=lambda model: model.__name__)
 def test_faults(model, monkeypatch):
-    if model in (OutOfRange, WorstFirst, WrongExamination):  # faults that no session shows
+    if model in (
+        OutOfRange,
+        WorstFirst,
+        RarelyWorstFirst,
+        WrongExamination,
+    ):  # faults that no session shows
         monkeypatch.setattr("clickgym.envs.check_click_model.POINTS", 32)
     with pytest.raises(AssertionError, match=f"^{model.__name__}: {FAULTS[model]}"):
         clickgym.check_click_model(model)
