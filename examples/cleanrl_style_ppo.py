@@ -106,7 +106,8 @@ def main() -> None:
     parser.add_argument("--env", default="PBMRank-v0")
     parser.add_argument("--instance", help="instance; by default, the environment's own")
     parser.add_argument("--sessions", type=float, default=1e5)
-    parser.add_argument("--seed", type=int, default=0, help="stream i gets the seed SEED + i")
+    about_seeds = "stream i gets the seed SEED + i, so train with 0, 1000 and 2000"
+    parser.add_argument("--seed", type=int, default=0, help=about_seeds)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument(

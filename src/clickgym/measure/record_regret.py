@@ -407,7 +407,9 @@ def _warn_of_same_users(stream: Any, seeds: tuple[int, ...]) -> None:
         if other_label == label and other[0] != seeds[0] and {*other} & {*seeds}:
             first, second = sorted([other, seeds], key=lambda each: each[0])
             message = same_users_message(first[0], second[0], len(first))
-            warnings.warn(f"{name_of(stream)}: {message}", stacklevel=3)
+            warnings.warn(
+                f"{name_of(stream)}: {message} (Results refuses the two runs)", stacklevel=3
+            )
             break
     _SEEDS.append((label, seeds))
 
