@@ -20,7 +20,6 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +67,12 @@ def make_file(file: Path) -> bool:
     return True
 
 
-def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
+def key_of(kernels: list[Any], arguments: tuple[Any, ...], text: str) -> str:
     """Return a hash of everything that a kernel is compiled from.
 
     Args:
-        kernel: the kernel, as a plain Python function.
+        kernels: the kernel, as a plain Python function, and all kernels that it calls, as
+            `kernels_called_by` returns them.
         arguments: the arguments of the kernel's first call. Their types determine what is compiled.
         text: the source code of the function through which Python calls the kernel.
 
@@ -86,7 +86,6 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
     if any(kind.__module__ == "__main__" or "<" in kind.__qualname__ for kind in records):
         return ""
     content: list[Any] = [versions, text, [*OPTIONS], [*map(_fields_of, records)]]
-    kernels = [kernel]  # grows in the loop, because kernels call other kernels
     try:
         for function in kernels:
             content.append((*_name_of(function), _instructions(function.__code__)))
@@ -99,12 +98,22 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
 
 def kernels_called_by(kernel: Any) -> list[Any]:
     """Return a kernel and all kernels that it calls, directly or indirectly."""
-    kernels = [kernel]  # grows in the loop
+    kernels = [kernel]  # grows in the loop, because kernels call other kernels
     for function in kernels:
         for _, value in _values_read(function):
-            with suppress(_UnknownContent):
-                _content_of(value, kernels)
+            for called in _kernels_in(value):
+                if called not in kernels:
+                    kernels.append(called)
     return kernels
+
+
+def _kernels_in(value: Any) -> Iterator[Any]:
+    """Yield a value if it is a kernel, or the kernels among the parts of a tuple."""
+    if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _kernels_in(part)
 
 
 def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
@@ -121,12 +130,9 @@ def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
 
 def _content_of(value: Any, kernels: list[Any]) -> Any:
     """Return an object that stands for ``value`` in the key: different values have stand-ins with
-    different ``repr``. If ``value`` is a kernel, add it to ``kernels``, so that its code is hashed
-    as well.
+    different ``repr``. A kernel is one of ``kernels``, whose code is hashed as well.
     """
-    if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
-        if value not in kernels:
-            kernels.append(value)
+    if isinstance(value, types.FunctionType) and value in kernels:
         return "kernel", kernels.index(value)
     if isinstance(value, PLAIN_TYPES):
         return value

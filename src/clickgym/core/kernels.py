@@ -267,7 +267,8 @@ class _Entry:
         that calls the kernel therefore gets its own source file, with the kernel's key in the
         file's name.
         """
-        start, key = time.perf_counter(), key_of(self.kernel, arguments, self._template)
+        start, kernels = time.perf_counter(), kernels_called_by(self.kernel)
+        key = key_of(kernels, arguments, self._template)
         name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
         file = cache_folder() / f"{name}.py" if key else None
         if file is None or not file.exists():
@@ -280,7 +281,7 @@ class _Entry:
         exec(compile(source, str(file or "<entry>"), "exec"), scope)
         options = {"nogil": True, "no_cfunc_wrapper": True}  # nothing calls the entry from C
         compiled = numba.njit(cache=is_cached, **options)(scope[name])
-        for called in kernels_called_by(self.kernel):
+        for called in kernels:
             kernel(called)
         was_collecting = gc.isenabled()
         gc.disable()  # collection would take a twelfth of the time of a command that compiles
