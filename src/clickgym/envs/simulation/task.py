@@ -101,6 +101,8 @@ class Task:
         observation_space: the space of the observations that `observe` returns.
         fields: a mapping from keys of observations or ``info`` to fields of the state, whose values
             agents may read. A key of an observation may be left out if its field has the same name.
+        n_searched: the number of lists among which each session searches the best one; 0 if there
+            is no such search, or if bounds shorten it.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel
@@ -120,6 +122,7 @@ class Task:
     sizes: Mapping[str, int] = {}
     observation_space: gym.Space[Any]
     fields: Mapping[str, str] = {}
+    n_searched: int = 0
 
     def first_state(self, n_streams: int) -> Any:
         """Return the state of ``n_streams`` new streams, before the first call of ``begin``."""

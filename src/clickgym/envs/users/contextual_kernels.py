@@ -268,10 +268,6 @@ class CandidateTask(Task):
 
     state_type = CandidateState
     fields = {"items": "items"}  # lets agents read the item numbers of the candidates
-    n_searched = 0
-    """The number of lists among which each session searches the best one; 0 if the click model has
-    a rule for the best list, or bounds that shorten the search.
-    """
 
     def __init__(
         self,

@@ -231,11 +231,11 @@ def hints(agent: BaseAgent, env: gym.Env, horizon: int, name: str = "") -> list[
             f"the users of {name} first change after session {model.starts[1]:,}, but a run "
             f"has only {horizon:,} sessions; use a longer horizon to include the change"
         )
-    n_searched = getattr(getattr(env.unwrapped, "task", None), "n_searched", 0)
-    if n_searched > SLOW_SEARCH:
+    click_env = click_env_of(env)
+    if click_env is not None and click_env.task.n_searched > SLOW_SEARCH:
         found.append(
-            f"each session of {name} searches {n_searched:,} lists for the best one; define "
-            "best_ranks in the click model, or use fewer items or positions"
+            f"each session of {name} searches {click_env.task.n_searched:,} lists for the best "
+            "one; define best_ranks in the click model, or use fewer items or positions"
         )
     given = getattr(agent, "hyperparameters", {}).get("horizon", horizon)
     if given is None and "horizon" not in parameters_of(type(agent)):  # type: ignore[arg-type]
