@@ -293,6 +293,12 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     assert not list((tmp_path / "out" / "quick").iterdir())  # the next call runs again
 
 
+def test_a_table_of_something_else_holds_no_results(tmp_path):
+    polars.DataFrame({"task": ["ties-01"]}).write_parquet(tmp_path / "other.parquet")
+    with pytest.raises(ValueError, match=r"other\.parquet is not a results file of clickgym bench"):
+        read_results(tmp_path / "other.parquet")
+
+
 # ------------------------------------------------------------------------------------- what ships
 
 
