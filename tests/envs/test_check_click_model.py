@@ -169,14 +169,13 @@ FAULTS = {
 }
 
 
+NOT_IN_SESSIONS = {OutOfRange, WorstFirst, RarelyWorstFirst, WrongExamination}
+"""The models with faults that no session shows."""
+
+
 @pytest.mark.parametrize("model", FAULTS, ids=lambda model: model.__name__)
 def test_faults(model, monkeypatch):
-    if model in (
-        OutOfRange,
-        WorstFirst,
-        RarelyWorstFirst,
-        WrongExamination,
-    ):  # faults that no session shows
+    if model in NOT_IN_SESSIONS:
         monkeypatch.setattr("clickgym.envs.check_click_model.POINTS", 32)
     with pytest.raises(AssertionError, match=f"^{model.__name__}: {FAULTS[model]}"):
         clickgym.check_click_model(model)

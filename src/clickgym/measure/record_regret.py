@@ -224,6 +224,9 @@ class RecordRegret(_Recorder, gym.Wrapper, RecordConstructorArgs):
         ('mine', 0, 1234, 482)
     """
 
+    _last_stepped = 0
+    """The id of the object whose method `step` was called last."""
+
     def __init__(self, env: gym.Env) -> None:
         expected = f"{AN_ENV}; for a vector environment, use RecordVectorRegret"
         check_kind("env", env, gym.Env, expected)
@@ -233,9 +236,6 @@ class RecordRegret(_Recorder, gym.Wrapper, RecordConstructorArgs):
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
         self._begin(env)
-
-    _last_stepped = 0
-    """The id of the object whose method `step` was called last."""
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         if RecordRegret._last_stepped != id(self):

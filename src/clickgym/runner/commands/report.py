@@ -121,12 +121,10 @@ def report(
     results, console = Results(folders).select(agents, environments, instances), output_console()
     if latex or bib:
         shown = results_by_instance(results) if by_instance else results
-        label = f"tab:{measure}"
-        text = (
-            to_latex(shown, reference, label=label, measure=measure)
-            if latex
-            else to_bibtex(results)
-        )
+        if latex:
+            text = to_latex(shown, reference, label=f"tab:{measure}", measure=measure)
+        else:
+            text = to_bibtex(results)
         console.print(Text(text), soft_wrap=True)
         return
     print_results(console, results, reference, by_instance=by_instance, measure=measure)
