@@ -139,10 +139,11 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
 # ---------------------------------------------------------------------------------- sweeps, reports
 
 
-def test_an_environment_that_ignores_seeds_is_named(monkeypatch):
+def test_agents_are_not_compared_in_an_environment_that_ignores_seeds(monkeypatch, tmp_path):
     monkeypatch.setattr(News, "reset", lambda self, **_: (np.zeros(K, np.int8), {}))
     with pytest.warns(UserWarning, match="^mine: reset ignores its seed"):
-        clickgym.sweep({"mine": News}, ["Random"], 9, 1, n_jobs=1)
+        clickgym.sweep({"mine": News}, ["Random", "TopRank"], 9, 3, n_jobs=1, out=tmp_path)
+    assert clickgym.Results(tmp_path).table()["difference", "p"].null_count().row(0) == (2, 2)
 
 
 def test_reports_of_unknown_regret(tmp_path, printed):

@@ -90,8 +90,9 @@ class Result:
         env, instance, agent: the names of the environment (with its arguments, such as
             ``"PBMRank-v0:reward=any_click"``), of the instance and of the agent.
         seed: the seed of the users, and also of the agent if `run` created the agent from a name;
-            None if there was no seed; the first stream's seed if you gave a vector environment a
-            list. To repeat a run of `run` or `sweep`, pass this seed to `run`.
+            None if there was no seed, or if `sweep` found that the environment ignores seeds; the
+            first stream's seed if you gave a vector environment a list. To repeat a run of `run`
+            or `sweep`, pass this seed to `run`.
         steps: ``(n,)`` the checkpoints, as numbers of sessions.
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment from
             another package does not report regret, or if a wrapper changes the reward without

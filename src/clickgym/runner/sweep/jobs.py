@@ -214,6 +214,10 @@ def play_runs(
             place = f"agent {agent_label}, instance {instance}, run {run_index}, seed {seed}"
             raise type(error)(f"{error} [{place}]") from error
         runs[env_label, instance, agent_label, run_index] = replace(
-            result, env=env_label, instance=instance, agent=agent_label, seed=seed
+            result,
+            env=env_label,
+            instance=instance,
+            agent=agent_label,
+            seed=None if plan.ignores_seed else seed,
         )
     return runs

@@ -52,6 +52,7 @@ class Plan(NamedTuple):
         runs_per_call: the number of runs that a worker plays in one call.
         is_of_clickgym: whether clickgym simulates the users, and not an environment from another
             package.
+        ignores_seed: whether ``reset`` ignores its seed, so that each run has its own users.
     """
 
     cell: Cell
@@ -62,6 +63,7 @@ class Plan(NamedTuple):
     n_queries: int
     runs_per_call: int
     is_of_clickgym: bool
+    ignores_seed: bool
 
     @property
     def workers(self) -> Literal["threads", "processes"]:
@@ -112,8 +114,14 @@ def make_plans(
             )
         pairs.add(pair)
         model = user_model_of(env)
-        if model is None:
-            _warn_of_ignored_seed(env, env_label)
+        ignores_seed = model is None and _ignores_seed(env)
+        if ignores_seed:
+            warnings.warn(
+                f"{env_label}: reset ignores its seed, so agents do not have the same users, and "
+                "the table has no differences and no p; in reset, call super().reset(seed=seed), "
+                "and draw all random numbers from self.np_random",
+                stacklevel=3,
+            )
         n_queries = model.n_queries if model else 1
         changes = tuple(model.starts[1:]) if model else ()
         for label, resolved_agent in resolved_agents.items():
@@ -137,6 +145,7 @@ def make_plans(
                 n_queries=n_queries,
                 runs_per_call=runs_per_call,
                 is_of_clickgym=model is not None,
+                ignores_seed=ignores_seed,
             )
             plans.append(plan)
         if not errors:
@@ -148,9 +157,9 @@ def make_plans(
     return plans
 
 
-def _warn_of_ignored_seed(env: gym.Env, label: str) -> None:
-    """Warn if an environment from another package gives other clicks on the same lists after it was
-    reset with the same seed, because agents then do not have the same users.
+def _ignores_seed(env: gym.Env) -> bool:
+    """Return whether an environment from another package gives other clicks on the same lists after
+    it was reset with the same seed.
     """
     try:
         with uncompiled():  # loading the kernels of Random would take a second
@@ -159,14 +168,8 @@ def _warn_of_ignored_seed(env: gym.Env, label: str) -> None:
                 for _ in range(2)
             )
     except SessionError:  # the runs will report it, with their agent
-        return
-    if not np.array_equal(first.clicks, again.clicks):
-        warnings.warn(
-            f"{label}: reset ignores its seed, so agents do not have the same users, although the "
-            "table shows differences and p as if they had; in reset, call super().reset(seed=seed),"
-            " and draw all random numbers from self.np_random",
-            stacklevel=4,
-        )
+        return False
+    return not np.array_equal(first.clicks, again.clicks)
 
 
 def _try_agent(
