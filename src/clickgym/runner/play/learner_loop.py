@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
@@ -34,7 +33,7 @@ def play_learner(run: PreparedRun) -> float:
     """
     agent, meter, base_env = run.agent, run.meter, run.env.unwrapped
     users: Any = base_env.task.model if isinstance(base_env, ClickEnv) else None
-    import_module("stable_baselines3")  # takes seconds that do not belong to the run
+    _load_libraries()
     start, streams = clock(), RecordedStreams(run)
     last_report = 0
 
@@ -57,6 +56,16 @@ def play_learner(run: PreparedRun) -> float:
         name = type(agent).__name__
         raise AgentError(f"{name} stopped training after {meter.step} of {meter.horizon} sessions")
     return clock() - start - run.metrics.held_out_seconds
+
+
+def _load_libraries() -> None:
+    """Load what takes seconds that do not belong to a run: the library, and the modules that
+    PyTorch loads with the first optimiser of a process.
+    """
+    import stable_baselines3  # noqa: F401
+    import torch
+
+    torch.optim.Adam([torch.zeros(1)])
 
 
 def discount_of(users: UserModel | None) -> float | None:
