@@ -382,7 +382,7 @@ class Results:
         *,
         names: Mapping[str, str] | None = None,
         caption: str | None = None,
-        label: str = "tab:regret",
+        label: str | None = None,
         measure: str = "regret",
         columns: Sequence[str] | None = None,
     ) -> str:
@@ -399,10 +399,11 @@ class Results:
             names: a mapping from the names of agents, environments, instances and metrics to the
                 names that the table shows, as in `plot`.
             caption: the caption, as LaTeX code, in place of the one described above.
-            label: the label of the table.
+            label: the label of the table; by default, ``"tab:regret"``, or ``tab:`` and another
+                ``measure``.
             measure: what the table compares, as in `table`.
-            columns: the headings of the columns to show, such as ``["regret", "p"]``; by default,
-                all columns, except for the time.
+            columns: the headings of the columns to show, such as ``["regret", "p"]``; the caption
+                then explains only these. By default, all columns are shown, except for the time.
 
         Raises:
             ValueError: two agents, environments or instances would have the same name; a column is

@@ -323,7 +323,10 @@ def test_names_of_a_paper_in_latex():
     assert "learning\\_rate=10 loses far fewer clicks" in swept.to_latex()
     assert r"\caption{Mine, at 95\,\%.}" in swept.to_latex(caption=r"Mine, at 95\,\%.")
     assert swept.to_latex(names={"nobody": "x"}) == swept.to_latex()
-    assert "agent & CTR & worst " in swept.to_latex(names=names, columns=["any_click", "worst"])
+    few = swept.to_latex(names=names, columns=["any_click", "worst"])
+    assert "agent & CTR & worst " in few
+    assert "CTR is per session" in few
+    assert "Differences" not in few  # the caption explains the columns that are shown
     with pytest.raises(ValueError, match="'Ours' for two names in the column agent"):
         swept.to_latex(names={"UBMLinUCB": "Ours", "C2UCB": "Ours"})
 
@@ -355,7 +358,7 @@ def test_table_in_latex(returned, folder, printed):
     assert "Positive differences favour TopRank." in text
     assert re.search(r"textbackslash.* & \$\+[\d{},]+ ", text)
     printed_text = printed(["report", str(folder), "--latex", "--measure", "ndcg"])
-    assert printed_text.strip() == returned.to_latex(measure="ndcg", label="tab:ndcg")
+    assert printed_text.strip() == returned.to_latex(measure="ndcg")
 
 
 def test_numbers_of_the_table():

@@ -86,6 +86,14 @@ def report(
             "measured. The files stay the same.",
         ),
     ] = "regret",
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="NAME...",
+            help="Show only these columns, such as regret difference p. The files stay the same.",
+        ),
+    ] = None,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the table as LaTeX, and write no files.")
     ] = False,
@@ -122,12 +130,14 @@ def report(
     if latex or bib:
         shown = results_by_instance(results) if by_instance else results
         if latex:
-            text = to_latex(shown, reference, label=f"tab:{measure}", measure=measure)
+            text = to_latex(shown, reference, measure=measure, columns=columns)
         else:
             text = to_bibtex(results)
         console.print(Text(text), soft_wrap=True)
         return
-    print_results(console, results, reference, by_instance=by_instance, measure=measure)
+    print_results(
+        console, results, reference, by_instance=by_instance, measure=measure, columns=columns
+    )
     if out is None and (agents or environments or instances or folders[1:]):
         print_text(
             console,

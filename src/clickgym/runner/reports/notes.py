@@ -28,14 +28,25 @@ if TYPE_CHECKING:
 
 
 def notes_on_means(
-    table: polars.DataFrame, metrics: Sequence[str], time: Sequence[str], names: Mapping[str, str]
+    table: polars.DataFrame, means: Sequence[str], shown: Sequence[str], names: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield notes on the columns: which are per session, and what was not measured."""
-    summed = [names.get(name, name) for name in filter(is_sum, metrics)]
-    *averaged, last_one = [names.get("reward", "Reward"), *summed, *time]
-    subject = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
-    yield f"{subject} per session{', and time is wall time' * len(time)}."
-    missing = table.filter(polars.any_horizontal(col("reward", *metrics).is_null()))
+    """Yield notes on the columns with means: which are per session, and what was not measured.
+
+    Args:
+        table: the table that `Results.table` returned.
+        means: the reward and the names of the metrics.
+        shown: the headings of the columns that are shown.
+        names: a mapping from headings to the names to show.
+    """
+    means = [name for name in means if name in shown]
+    labels = {"reward": "Reward", **names}
+    summed = [labels.get(name, name) for name in means if is_sum(name)]
+    time = ["time"] if "time" in shown else []
+    if summed or time:
+        *others, last = [*summed, *time]
+        subject = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+        yield f"{subject} per session{', and time is wall time' * len(time)}."
+    missing = table.filter(polars.any_horizontal(col(*means).is_null())) if means else table[:0]
     if len(missing.filter(IS_OWN)):
         yield (
             "– means not measured, because your own loop measures no additional metrics, and no "
@@ -114,15 +125,26 @@ def notes_on_instances(
 
 
 def notes_on_pairs(
-    table: polars.DataFrame, measure: str, names: Mapping[str, str], *, is_loss: bool
+    table: polars.DataFrame,
+    measure: str,
+    shown: Sequence[str],
+    names: Mapping[str, str],
+    *,
+    is_loss: bool,
 ) -> Iterator[str]:
     """Yield notes on comparisons: what the intervals cover, which agent is the reference, what a
-    difference means, and which test p comes from, or why there is no p. ``measure`` is what the
-    table compares, as in `Results.table`, and ``is_loss`` is whether less of it is better.
+    difference means, and which test p comes from, or why there is no p.
+
+    Args:
+        table: the table that `Results.table` returned.
+        measure: what the table compares, as in `Results.table`.
+        shown: the headings of the columns that are shown.
+        names: a mapping from headings to the names to show.
+        is_loss: whether less of the measure is better.
     """
     over = sorted({*table["over"]})
     if "instances" in over:
-        has_these = table[f"{measure}_ci95_runs"].count() > 0
+        has_these = "± these" in shown and table[f"{measure}_ci95_runs"].count() > 0
         these = " ± these covers more runs on exactly these instances." if has_these else ""
         yield f"± covers other instances like these.{these}"
     elif "runs" in over and table["reward_ci95"].count():
@@ -132,7 +154,7 @@ def notes_on_pairs(
     if measure != "regret":
         order = "lower" if is_loss else "higher"
         yield f"Rows are sorted by {name}, of which a {order} mean is better."
-    if len(compared):
+    if len(compared) and "difference" in shown:
         units = " or ".join(over)
         ranked_by = total_of(table) if measure == "regret" else measure
         is_loss = is_loss and ranked_by != "total reward"
@@ -144,16 +166,19 @@ def notes_on_pairs(
             f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. "
             f"{better} favour {reference}."
         )
-    elif measure != "regret" and table["agent"].n_unique() > 1:
+    elif not len(compared) and measure != "regret" and table["agent"].n_unique() > 1:
         yield f"No agent can be compared with {reference} in {name}; choose another reference."
-    if table["p"].count():
+    if table["p"].count() and "p" in shown:
+        against, intervals = f" against {reference}", ""
+        if "difference" in shown:
+            against, intervals = "", " The intervals of differences are not adjusted."
         yield (
-            "p comes from a two-sided paired t test, and is adjusted for the number of agents by "
-            "Holm's procedure. The intervals of differences are not adjusted."
+            f"p comes from a two-sided paired t test{against}, and is adjusted for the number of "
+            f"agents by Holm's procedure.{intervals}"
         )
     few = compared.filter(col("units") <= 2, col("over") != "families")
-    for over in sorted({*few["over"]}):
-        yield f"p needs at least three {over}."
+    if "difference" in shown:
+        yield from (f"p needs at least three {over}." for over in sorted({*few["over"]}))
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -65,6 +65,7 @@ def print_results(
     *,
     by_instance: bool = False,
     measure: str = "regret",
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Print the table of final results.
 
@@ -76,15 +77,16 @@ def print_results(
         by_instance: whether each instance of an environment has its own rows; by default, a row
             shows the average over all instances, unless two agents have no instance in common.
         measure: what the table compares, as in `Results.table`.
+        columns: the headings of the columns to show, in their order; by default, all columns.
     """
     must_split = share_no_instance(results.rows)
     shown = results_by_instance(results) if by_instance or must_split else results
-    table = format_table(shown, reference, measure=measure)
-    columns = [Column(name, align_right=name != "agent") for name in table.headings]
+    table = format_table(shown, reference, measure=measure, columns=columns)
+    headings = [Column(name, align_right=name != "agent") for name in table.headings]
     print_text(console, table.title, "bold")
     console.print()
     for env_title, rows in table.environments.items():
-        print_table(console, columns, rows, title=env_title)
+        print_table(console, headings, rows, title=env_title)
         console.print()
     if must_split:
         print_text(console, "Rows are by instance, because two agents have no instance in common.")
@@ -104,6 +106,7 @@ def format_table(
     in_paper: bool = False,
     names: Mapping[str, str] | None = None,
     measure: str = "regret",
+    columns: Sequence[str] | None = None,
 ) -> FormattedTable:
     """Format the table of final results as text.
 
@@ -116,12 +119,13 @@ def format_table(
         names: a mapping from the names of agents, environments and instances to the names to show;
             by default, all names are shown as they are.
         measure: what the table compares, as in `Results.table`; it has the first column of numbers.
+        columns: the headings of the columns to show, in their order; by default, all columns.
 
     Raises:
-        ValueError: two agents, environments or instances would have the same name.
+        ValueError: two agents, environments or instances would have the same name; or a column is
+            unknown.
     """
     knowledge = [*notes_on_knowledge(results, names or {})]
-    time = [] if in_paper else ["time"]
     table, metrics = results.table(reference, measure=measure), metrics_of(results.rows)
     last = with_units(results.rows.filter(step=results.horizon))
     over = describe_units(count_runs(last, ["env", "agent"]))
@@ -143,17 +147,22 @@ def format_table(
         **{name: partial(_interval_text, name) for name in metrics},
     }
     compared = total if is_total else measure
-    columns = {compared: means[total] if is_total else partial(_interval_text, measure)}
-    columns |= optional | {name: text for name, text in means.items() if name != compared}
+    texts_of = {compared: means[total] if is_total else partial(_interval_text, measure)}
+    texts_of |= optional | {name: text for name, text in means.items() if name != compared}
+    if not in_paper:
+        texts_of.setdefault("time", lambda row: duration_text(row["ns_per_session"]))
+    if columns is not None:
+        shown = check_labels("columns", columns)
+        texts_of = {name: texts_of[check_choice("column", name, texts_of)] for name in shown}
     env_titles, environments = _env_titles(results), dict[str, list[list[str]]]()
     for row in table.to_dicts():
-        texts = [row["agent"], *(text(row) or "–" for text in columns.values())]
-        texts += [duration_text(row["ns_per_session"])] * len(time)
+        texts = [row["agent"], *(text(row) or "–" for text in texts_of.values())]
         environments.setdefault(env_titles[row["env"]], []).append(texts)
     shares = {name for config in results.configs for name in config.shares}
-    notes = [*notes_on_means(table, metrics, time, names or {})]
+    is_loss = results.less_is_better(measure)
+    notes = [*notes_on_means(table, ["reward", *metrics], [*texts_of], names or {})]
     notes += notes_on_shares(table, shares.intersection(metrics), names or {})
-    notes += notes_on_pairs(table, measure, names or {}, is_loss=results.less_is_better(measure))
+    notes += notes_on_pairs(table, measure, [*texts_of], names or {}, is_loss=is_loss)
     notes += notes_on_instances(results, mixed, names or {}, in_paper=in_paper)
     notes += [*notes_on_users(results, table), *knowledge]
     instances = results.names("instance")
@@ -165,7 +174,7 @@ def format_table(
         over = f"mean over {over}"
     subject = total.capitalize() if is_total else (names or {}).get(measure, measure)
     title = f"{subject} after {results.horizon:,} sessions{instance_text} ({over})"
-    return FormattedTable(title, ["agent", *columns, *time], environments, notes)
+    return FormattedTable(title, ["agent", *texts_of], environments, notes)
 
 
 def _renamed(results: Results, names: Mapping[str, str]) -> Results:
@@ -294,7 +303,7 @@ def to_latex(
     reference: str | None = None,
     names: Mapping[str, str] | None = None,
     caption: str | None = None,
-    label: str = "tab:regret",
+    label: str | None = None,
     measure: str = "regret",
     columns: Sequence[str] | None = None,
 ) -> str:
@@ -302,17 +311,17 @@ def to_latex(
     arguments are those of `Results.to_latex`.
     """
     names = dict(names or {})
-    table = format_table(results, reference, in_paper=True, names=names, measure=measure)
-    _, *available = table.headings
-    shown = available if columns is None else check_labels("columns", columns)
-    numbers = [available.index(check_choice("column", name, available)) for name in shown]
+    table = format_table(
+        results, reference, in_paper=True, names=names, measure=measure, columns=columns
+    )
+    n_columns = len(table.headings)
     lines = []
     for env, rows in table.environments.items():
-        lines += [r"\midrule", rf"\multicolumn{{{1 + len(shown)}}}{{l}}{{{escape_latex(env)}}} \\"]
+        lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
         for agent, *texts in rows:
-            cells = [escape_latex(agent), *(_latex_number(texts[number]) for number in numbers)]
+            cells = [escape_latex(agent), *map(_latex_number, texts)]
             lines.append(rf"{' & '.join(cells)} \\")
-    headings = [_latex_text(names.get(name, name)) for name in ("agent", *shown)]
+    headings = [_latex_text(names.get(name, name)) for name in table.headings]
     if caption is None:
         caption = _latex_text(f"{table.title}. {' '.join(table.notes)}")
     return "\n".join(
@@ -320,8 +329,8 @@ def to_latex(
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{caption}}}",
-            rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{l{'r' * len(shown)}}} % \usepackage{{booktabs}}",
+            rf"\label{{{label or f'tab:{measure}'}}}",
+            rf"\begin{{tabular}}{{l{'r' * (n_columns - 1)}}} % \usepackage{{booktabs}}",
             r"\toprule",
             rf"{' & '.join(headings)} \\",
             *lines,
