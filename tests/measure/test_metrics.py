@@ -329,6 +329,14 @@ several = Metric("several numbers", lambda context, ranking, clicks, expected: c
 beyond = Metric(
     "an index", lambda context, ranking, clicks, expected: 1.0 * clicks[clicks.sum() * 5]
 )
+
+
+def attraction(env, b):
+    return env.task.model.attraction
+
+
+after = Metric("an index", lambda context, ranking, *_: context[ranking[0] + 1], attraction)
+first_attraction = Metric("nan", lambda context, ranking, *_: context[ranking[0]] > 0.1, attraction)
 vague = Metric("no arrays", later.kernel, lambda env, b: env.model)
 divides = Metric("an error", lambda context, ranking, clicks, expected: 1.0 / clicks.sum())
 short = Metric("an error", lambda clicks: 1.0)
@@ -342,18 +350,26 @@ def test_a_metric_that_is_no_share():
     assert "The mean of two is 2, although is_share=True" in str(results)
 
 
+def test_a_metric_whose_context_is_nan_is_named():
+    """Each session of a contextual environment has its own candidates, so the model has none."""
+    env, name = "ContextualPBMRank-v0", f"{__name__}:first_attraction"
+    with pytest.warns(UserWarning, match=f"'{name}' in {env} contains nan, and every comparison"):
+        clickgym.sweep([env], ["Random"], 9, 1, metrics=[name], n_jobs=1, progress=False)
+
+
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_an_error_of_a_metric_names_the_metric(engine):
     """A metric that returned nan is not blamed for the error of an agent. Before the first session,
-    a session without a click and one with a click at the last position show faults.
+    lists of the first and of the last items, without and with a click, show faults.
     """
     names = [f"{__name__}:{name}" for name in ("clicks", "faulty", "later", "nothing")]
     with pytest.raises(envs.SessionError, match=r"^the metric [^ ]*:faulty: ZeroDivisionError"):
         clickgym.run("Random", "PBMRank-v0", 99, metrics=names, engine=engine)
     for name, message in (
         ("vague", r"^the context of the metric .*; expected numbers, arr"),
-        ("several", r":several' returned .* for the clicks \[0, 0, 0, 0, 0\]; expected"),
-        ("beyond", r":beyond' failed in \S+ for the clicks \[0, 0, 0, 0, 1\]: IndexError"),
+        ("several", r":several' returned .* with the clicks \[0, 0, 0, 0, 0\]; expected"),
+        ("beyond", r":beyond' failed in \S+ for .* with the clicks \[0, 0, 0, 0, 1\]: IndexErr"),
+        ("after", r":after' failed in \S+ for the list \[9, 8, 7, 6, 5\] with .*: IndexError"),
         ("divides", r"\[0, 0, 0, 0, 0\]: .*by zero .*test_metrics.py:\d+ in"),
         ("short", r"takes \(clicks\); expected \(context, ranking, clicks, expectation\)"),
     ):

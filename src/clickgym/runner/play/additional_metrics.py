@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...core.kernels import clock, entry, kernel
 from ...core.messages import short_repr, value_error
 from ...envs.base_env import name_of
 from ...envs.env_properties import user_model_of
+from ...envs.spaces import list_sizes
 from ...measure.meter import N_TOTALS, CheckpointMeter
 from ...measure.metrics import AT_K, METRICS, held_out_queries, is_own_metric, mean_ndcg, metric_of
 from ...measure.result import HOW_PLAYED, RUN_COLUMNS, TOTALS
@@ -196,15 +198,19 @@ class AdditionalMetrics:
             held_out_queries(env, name)
 
     def _try(self, name: str, context: Any, env: Any) -> None:
-        """Call the kernel of a metric in Python, which detects an index out of range, for a session
-        without a click and for a session with a click at the last position.
+        """Call the kernel of a metric in Python, which detects an index out of range, for the first
+        and for the last items, without a click and with a click at the last position.
         """
-        n_positions, kernel = env.action_space.shape[-1], self._metrics[name].kernel
+        kernel, sizes = self._metrics[name].kernel, list_sizes(env.action_space)
         assert kernel is not None
-        ranking = np.arange(n_positions)
+        assert sizes is not None
+        n_items, n_positions = sizes
+        first, last = np.arange(n_positions), np.arange(n_items)[::-1][:n_positions].copy()
+        no_click, click = np.zeros(n_positions, np.int8), np.eye(n_positions, dtype=np.int8)[-1]
         values: list[Any] = []
-        for clicks in (np.zeros(n_positions, np.int8), np.eye(n_positions, dtype=np.int8)[-1]):
-            session = f"in {name_of(env)} for the clicks {clicks.tolist()}"
+        for ranking, clicks in product((first, last), (no_click, click)):
+            shown = f"the list {ranking.tolist()} with the clicks {clicks.tolist()}"
+            session = f"in {name_of(env)} for {shown}"
             try:
                 with as_in_compiled_code():
                     value: Any = kernel(_copied_context(context), ranking, clicks, EXPECTATION)
@@ -217,6 +223,21 @@ class AdditionalMetrics:
         if np.isnan(values).all():
             fault = f"is nan in {name_of(env)}, with and without a click"
             raise ValueError(f"the metric {name!r} {fault}; {WHAT_TO_READ}")
+
+    def hints(self, env: Any, name: str = "") -> list[str]:
+        """Return a warning for each metric whose context contains nan, because a kernel that
+        compares with nan returns a number that means nothing.
+
+        Args:
+            env: the environment.
+            name: the environment's name in messages; by default, its own name.
+        """
+        return [
+            f"the context of the metric {metric!r} in {name or name_of(env)} contains nan, and "
+            f"every comparison with nan is false; {WHAT_TO_READ}"
+            for metric, context in zip(self.summed, self.contexts(env), strict=True)
+            if _has_nan(context)
+        ]
 
     def check_agent(self, agent: Any) -> None:
         """Check that an agent can rank held-out queries, if a metric requires this.
@@ -289,6 +310,12 @@ class AdditionalMetrics:
             self._state = state
             self._contexts = [self.contexts(env, b) for b in range(n_streams)]
         return [tuple(map(_copied_context, contexts)) for contexts in self._contexts]
+
+
+def _has_nan(context: Any) -> bool:
+    if isinstance(context, tuple):
+        return any(map(_has_nan, context))
+    return isinstance(context, float | np.ndarray) and bool((np.asarray(context) != context).any())
 
 
 def _copied_context(context: Any) -> Any:

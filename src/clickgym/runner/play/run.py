@@ -113,7 +113,7 @@ def run(
     engine_name = engine_of(agent, env, engine)
     check_wrappers(env)
     check_episode(env, horizon)
-    for hint in hints(agent, env, horizon):
+    for hint in [*hints(agent, env, horizon), *run_metrics.hints(env.unwrapped)]:
         warnings.warn(hint, stacklevel=2)
     result = play_run(agent, env, engine_name, steps, run_metrics, seed)
     if np.isnan(result.regret[-1]):

@@ -105,6 +105,7 @@ def make_plans(
         env = make_env(own_copies(resolved_env), instance)
         sizes_of(env)  # an error here comes from the environment, not from an agent
         AdditionalMetrics(metrics).check_env(env.unwrapped)
+        all_hints |= dict.fromkeys(AdditionalMetrics(metrics).hints(env.unwrapped, env_label))
         check_wrappers(env, env_label)
         pair = env_label, getattr(env.unwrapped, "instance", "custom")
         if pair in pairs:
