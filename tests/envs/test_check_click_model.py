@@ -159,7 +159,7 @@ FAULTS = {
     planted(marginals_of_attraction): r"the click probability of \[2, 0, 3\] is ",
     planted(expected_any_less): r"the expected reward \(any_click, cutoff 2\) is ",
     OutOfRange: r"best_ranks returned array\(\[9\]\) for clicks, cutoff 1; expected",
-    WorstFirst: "the optimal list for clicks, cutoff ",
+    WorstFirst: r"the optimal list for clicks, cutoff .*; in WorstFirst\(attraction=\[0\.\d+, ",
     RarelyWorstFirst: "the optimal list for clicks, cutoff ",
     DependsOnLength: r"the click probability of a list of 2 positions is .* at the top of 3",
     WrongExamination: r"position_weights\(\) is ",

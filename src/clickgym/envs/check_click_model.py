@@ -8,7 +8,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -106,22 +106,40 @@ def check_click_model(model: type[ClickModel], numbers: Mapping[str, float] | No
         for small_model in models:
             _check_kernels(small_model)
         for small_model in [*models[1:], *_keener_users(model, table)]:
-            _check_shorter_lists(small_model)
-            drawn = [_draw_sessions(small_model, ranking) for ranking in _tried_lists(small_model)]
-            _check_sessions(small_model, drawn)
-            clicks, _, left_at = drawn[0]
-            _check_rewards(small_model, clicks, left_at)
-            _check_attraction(small_model)
+            with _showing_parameters(small_model):
+                _check_shorter_lists(small_model)
+                lists = _tried_lists(small_model)
+                drawn = [_draw_sessions(small_model, ranking) for ranking in lists]
+                _check_sessions(small_model, drawn)
+                clicks, _, left_at = drawn[0]
+                _check_rewards(small_model, clicks, left_at)
+                _check_attraction(small_model)
         _check_effects(models[-1])
-        _check_best_lists(model, table)
+        for small_model in [draw_model(model, table, 4, 3, seed) for seed in range(DRAWS_OF_BEST)]:
+            with _showing_parameters(small_model):
+                _check_best_lists(small_model)
         for small_model in models[1:]:
-            _check_numbering(small_model)
-            _check_position_weights(small_model)
-            _check_files(small_model)
+            with _showing_parameters(small_model):
+                _check_numbering(small_model)
+                _check_position_weights(small_model)
+                _check_files(small_model)
     except Fault as fault:
         raise AssertionError(f"{model.__name__}: {fault}") from None
     for note in _notes_on_model(models[-1]):
         warnings.warn(f"{model.__name__}: {note}", stacklevel=2)
+
+
+@contextmanager
+def _showing_parameters(model: Any) -> Iterator[None]:
+    """Context manager that adds the parameters of a model to a fault, so that its numbers can be
+    computed by hand.
+    """
+    try:
+        yield
+    except Fault as fault:
+        values = {name: np.asarray(value).round(4) for name, value in model._arguments().items()}
+        arguments = ", ".join(f"{name}={value.tolist()}" for name, value in values.items())
+        raise Fault(f"{fault}; in {type(model).__name__}({arguments})") from None
 
 
 def _check_constructor(model_class: type[ClickModel]) -> None:
@@ -356,29 +374,26 @@ def _check_rewards(model: Any, clicks: NDArray[Any], left_at: NDArray[Any]) -> N
         )
 
 
-def _check_best_lists(model_class: type[ClickModel], table: Table) -> None:
+def _check_best_lists(model: Any) -> None:
     """Check that the list that the model calls optimal is the best of all lists."""
-    for model in [draw_model(model_class, table, 4, 3, seed) for seed in range(DRAWS_OF_BEST)]:
-        lists = list(itertools.permutations(range(model.n_items), model.n_positions))
-        for reward, cutoff in _rewards_and_cutoffs(model):
-            with kernels_in_python():
-                ranks = model._places(REWARDS.index(reward), cutoff)
-            if ranks is not None:
-                is_valid = np.isin(ranks, np.arange(model.n_items)).all()
-                expect(
-                    is_valid and np.asarray(ranks).dtype.kind in "iu",
-                    f"best_ranks returned {short_repr(ranks)} for {reward}, cutoff {cutoff}; "
-                    f"expected an array of integers from 0 to {model.n_items - 1}",
-                )
-            best = model.optimal_ranking(reward, cutoff)
-            value = model.expected_reward(best, reward, cutoff)
-            values = [model.expected_reward(ranking, reward, cutoff) for ranking in lists]
-            best_index = int(np.argmax(values))
-            optimal = (
-                f"the optimal list for {reward}, cutoff {cutoff} is {best.tolist()}, which earns"
+    lists = list(itertools.permutations(range(model.n_items), model.n_positions))
+    for reward, cutoff in _rewards_and_cutoffs(model):
+        with kernels_in_python():
+            ranks = model._places(REWARDS.index(reward), cutoff)
+        if ranks is not None:
+            is_valid = np.isin(ranks, np.arange(model.n_items)).all()
+            expect(
+                is_valid and np.asarray(ranks).dtype.kind in "iu",
+                f"best_ranks returned {short_repr(ranks)} for {reward}, cutoff {cutoff}; "
+                f"expected an array of integers from 0 to {model.n_items - 1}",
             )
-            better_list = f"{value:.3g}; {list(lists[best_index])} earns {values[best_index]:.3g}"
-            expect(value >= max(values) - EXACT, f"{optimal} {better_list}")
+        best = model.optimal_ranking(reward, cutoff)
+        value = model.expected_reward(best, reward, cutoff)
+        values = [model.expected_reward(ranking, reward, cutoff) for ranking in lists]
+        best_index = int(np.argmax(values))
+        optimal = f"the optimal list for {reward}, cutoff {cutoff} is {best.tolist()}, which earns"
+        better_list = f"{value:.3g}; {list(lists[best_index])} earns {values[best_index]:.3g}"
+        expect(value >= max(values) - EXACT, f"{optimal} {better_list}")
 
 
 def _check_attraction(model: Any) -> None:
