@@ -27,7 +27,7 @@ from ..envs import (
     PositionBasedModel,
     load_instance,
 )
-from ..envs.env_properties import clicks_of
+from ..envs.env_properties import clicks_of, sizes_of
 from .errors import AgentError, check_list
 from .make.agents import (
     AgentLike,
@@ -288,10 +288,16 @@ class _Check:
                 for agent in agents
             )
             if lost > WORSE_THAN_RANDOM * lost_at_random:
+                question = "does it show the best items first?"
+                if sizes_of(env).n_features:
+                    question += (
+                        " (The items have two positive features, and none that is always 1, so "
+                        "your model of clicks may need an intercept.)"
+                    )
                 warnings.warn(
-                    f"{maker_name(self.maker)}: the regret after {SESSIONS} sessions is "
-                    f"{lost:.0f}, but {lost_at_random:.0f} with random lists; does it show the "
-                    "best items first?",
+                    f"{maker_name(self.maker)}: with {n_items} items for 3 positions, the regret "
+                    f"after {SESSIONS} sessions is {lost:.0f}, but {lost_at_random:.0f} with "
+                    f"random lists; {question}",
                     stacklevel=3,
                 )
                 return
