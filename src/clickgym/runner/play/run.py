@@ -245,7 +245,8 @@ def hints(agent: BaseAgent, env: gym.Env, horizon: int, name: str = "") -> list[
         )
     is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
-        found.append(f"{type(agent).__name__} ignores the features that {name} shows")
+        hence = ", and cannot learn, because each session has its own candidates" if model else ""
+        found.append(f"{type(agent).__name__} ignores the features that {name} shows{hence}")
     if isinstance(agent, Learner):
         found += agent.hints(horizon, discount_of(model))
     return found
