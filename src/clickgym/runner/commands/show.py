@@ -13,7 +13,7 @@ import typer
 from ...agents import AGENTS
 from ...core.messages import short_repr, suggestions
 from ...core.user_modules import import_user_object
-from ...envs import ENVIRONMENTS, Instance, list_instances, load_instance
+from ...envs import ENVIRONMENTS, ClickModel, Instance, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ...measure.metrics import AT_K, METRICS, Metric, metric_of
 from ..console import output_console, print_text
@@ -28,8 +28,9 @@ def show(
         typer.Argument(
             metavar="NAME",
             show_default=False,
-            help="A name from the output of clickgym list, or your own agent (module:Class), "
-            "metric (module:name), environment (module:Id) or instance (a JSON file).",
+            help="A name from the output of clickgym list, or your own agent or click model "
+            "(module:Class), metric (module:name), environment (module:Id) or instance (a JSON "
+            "file).",
         ),
     ],
 ) -> None:
@@ -74,10 +75,12 @@ def text_of(name: str) -> str:
         own = (
             None
             if name in BY_NAME
-            else import_user_object("agent, metric or environment (Id-v0)", name)
+            else import_user_object("agent, click model, metric or environment (Id-v0)", name)
         )
         if isinstance(own, Metric):
             return own.description
+        if isinstance(own, type) and issubclass(own, ClickModel):
+            return f"{_arguments_of(own)}\n\n{_docstring_of(own)}"
         agent: Any = resolve_agent(name)[0]
         text = _docstring_of(agent)
         bases = [base for base in agent.__mro__ if f"that of `{base.__name__}`, where" in text]
