@@ -185,10 +185,10 @@ def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + [names[-1]])
 
 
-def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
+def notes_on_users(results: Results, table: polars.DataFrame, *, in_paper: bool) -> Iterator[str]:
     """Yield notes that name the agents that learned from rewards only, and those whose users differ
     from the reference's users: agents that trained on their own users, played in your own loop, had
-    other seeds, or played other instances.
+    other seeds, or played other instances. ``in_paper`` leaves out advice.
     """
     reference = table["reference"][0]
     if results.rows["agent"].n_unique() > 1:
@@ -208,6 +208,8 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
                 f"{_join_names(own_loops)}: no differences, because only runs of clickgym.run and "
                 "sweep are known to have the same users."
             )
+        if not in_paper and unpaired.intersection([*separate, *own_loops]):
+            yield 'To test such a difference, see "Compare two rows" in docs/own_rl_loop.md.'
         users = results.rows.select("agent", "env", "instance", "seed").unique()
         of_reference = users.filter(agent=reference)
         same_instance = users.join(of_reference, on=["env", "instance"], how="semi")["agent"]

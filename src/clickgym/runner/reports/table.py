@@ -164,7 +164,7 @@ def format_table(
     notes += notes_on_shares(table, shares.intersection(metrics), names or {})
     notes += notes_on_pairs(table, measure, [*texts_of], names or {}, is_loss=is_loss)
     notes += notes_on_instances(results, mixed, names or {}, in_paper=in_paper)
-    notes += [*notes_on_users(results, table), *knowledge]
+    notes += [*notes_on_users(results, table, in_paper=in_paper), *knowledge]
     instances = results.names("instance")
     is_named = len(instances) == 1 and instances[0] != OWN_USERS
     instance_text = f", {shorten(instances[0])}" if is_named else ""
