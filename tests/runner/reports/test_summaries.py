@@ -111,7 +111,15 @@ def test_intervals_differences_and_p_recomputed_by_scipy(reference):
             if agent == reference or is_other:
                 assert row["difference"] is row["difference_ci95"] is row["p"] is None
                 continue
-            ours, theirs = ([means[name][unit] for unit in common] for name in (agent, reference))
+            pair = [one for one in rows if one["env"] == env and one["agent"] in (agent, reference)]
+            if agent != "own":  # of each unit, the runs with the users whom both agents met
+                met = [
+                    {(one[column], one["seed"]) for one in pair if one["agent"] == name}
+                    for name in (agent, reference)
+                ]
+                pair = [one for one in pair if (one[column], one["seed"]) in met[0] & met[1]]
+            of_pair = grouped(pair, lambda one, column=column: (one["agent"], one[column]))
+            ours, theirs = ([of_pair[name, unit] for unit in common] for name in (agent, reference))
             gaps = np.subtract(ours, theirs)
             assert row["difference"] == pytest.approx(gaps.mean())
             half = interval(gaps) if len(gaps) > 1 else None

@@ -280,11 +280,11 @@ def curves_of(rows: polars.DataFrame, measure: str, options: PlotOptions) -> pol
     elif options.log:
         rows = rows.filter(col("step") * ZOOM >= col("step").max())
     by = ["env", "agent", "step"]
-    units = unit_means(rows, by, measures)
-    if options.reference is not None:
-        n_sessions = col("step") if measure == "regret" else 1
-        units = differences(units, options.reference, by, measures, n_sessions)
-    return intervals(units, by, measures)
+    if options.reference is None:
+        return intervals(unit_means(rows, by, measures), by, measures)
+    n_sessions = col("step") if measure == "regret" else 1
+    gaps = differences(rows, options.reference, by, measures, n_sessions)
+    return intervals(gaps, by, measures)
 
 
 def _draw(

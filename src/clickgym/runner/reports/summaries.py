@@ -147,40 +147,67 @@ def unit_means(
     return rows.group_by(*by, *UNIT, maintain_order=True).agg(_means(measures))
 
 
+def _runs_in_common(rows: polars.DataFrame, keys: Sequence[str]) -> polars.DataFrame:
+    """Keep, of the rows of two agents, only runs with the same users in each unit that has such
+    runs, so that a difference is not due to users whom only one of the agents met.
+
+    Args:
+        rows: rows that `with_units` returned.
+        keys: the columns that identify a group, without agent.
+    """
+    has_known_users = ~(IS_OWN | HAS_OTHER_USERS).any().over("env", "agent")
+    users = [*keys, "unit", "query", "seed"]
+    is_common = (col("agent").n_unique() == 2).over(users) & has_known_users.all().over(users)
+    rows = rows.with_columns(is_common=is_common)
+    return rows.filter(col("is_common") | ~col("is_common").any().over(*keys, "unit"))
+
+
 def differences(
-    units: polars.DataFrame,
+    rows: polars.DataFrame,
     reference: str,
     by: Sequence[str],
     measures: Sequence[str],
     n_sessions: int | polars.Expr,
 ) -> polars.DataFrame:
-    """Subtract the unit means of the reference agent from the unit means of every other agent.
+    """Subtract the unit means of the reference agent from the unit means of every other agent. If
+    both agents have runs with the same users in a unit, the means are over these runs.
 
     Differences that are rounding errors become 0, so that lists that are equally good give no
     p-value.
 
     Args:
-        units: rows that `unit_means` returned.
+        rows: rows that `with_units` returned.
         reference: the name of the reference agent.
         by: the names of the columns that identify a group; ``agent`` must be one of them.
         measures: the names of the columns to subtract.
         n_sessions: how many sessions are added up in each value.
 
     Returns:
-        Rows like those in ``units``, one for each unit that an agent shares with the reference.
+        Rows like those that `unit_means` returns, one for each unit that an agent shares with the
+        reference.
     """
-    keys = [*(name for name in by if name != "agent"), "unit"]
-    of_reference = units.filter(agent=reference).select(*keys, *measures)
-    pairs = units.filter(col("agent") != reference).join(
-        of_reference, on=keys, suffix=" of reference", maintain_order="left"
-    )
+    keys = [name for name in by if name != "agent"]
+    frames = []
+    for agent in rows["agent"].unique(maintain_order=True):
+        pair = _runs_in_common(rows.filter(col("agent").is_in([agent, reference])), keys)
+        units = unit_means(pair, by, measures)
+        of_reference = units.filter(agent=reference).select(*keys, "unit", *measures)
+        frames.append(
+            units.filter(agent=agent).join(
+                of_reference,
+                on=[*keys, "unit"],
+                suffix=" of reference",
+                maintain_order="left",
+            )
+        )
+    pairs = polars.concat(frames).filter(col("agent") != reference)
     gaps = pairs.with_columns(col(name) - col(f"{name} of reference") for name in measures)
     least = ROUNDING * n_sessions
     gaps = gaps.with_columns(
         polars.when(col(name).abs() <= least).then(0.0).otherwise(name).alias(name)
         for name in measures
     )
-    return gaps.select(units.columns)
+    return gaps.select(*by, *UNIT, *measures)
 
 
 def intervals(
@@ -445,7 +472,7 @@ def final_table(
     if measure == "regret":  # known for all agents in an environment or for none
         gap, loss = polars.coalesce("regret", "reward"), polars.coalesce("regret", -col("reward"))
         n_sessions = horizon
-    gaps = differences(units.with_columns(gap=gap), reference, by, ["gap"], n_sessions)
+    gaps = differences(last.with_columns(gap=gap), reference, by, ["gap"], n_sessions)
     run_columns = last.group_by(by).agg(
         (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
         col("engine", "step").first(),
