@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import CLICK_MODELS, ClickModel, PositionBasedModel, kernel
+from clickgym.envs import CLICK_MODELS, CascadeModel, ClickModel, PositionBasedModel, kernel
 from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
@@ -127,6 +127,16 @@ class WrongExamination(PositionBasedModel):
         return self.examination / 2
 
 
+class WeightsOfTheList(CascadeModel):
+    def position_weights(self):
+        return np.ones(self.n_positions)
+
+
+@kernel
+def sample_of_three(parameters, ranking, clicks):
+    return -1
+
+
 class CountsByMethod(PositionBasedModel):
     def n_uniforms(self):
         return self.n_positions
@@ -162,14 +172,16 @@ FAULTS = {
     WorstFirst: r"the optimal list for clicks, cutoff .*; in WorstFirst\(attraction=\[0\.\d+, ",
     RarelyWorstFirst: "the optimal list for clicks, cutoff ",
     DependsOnLength: r"the click probability of a list of 2 positions is .* at the top of 3",
-    WrongExamination: r"position_weights\(\) is ",
+    WrongExamination: r"position_weights\(\) is .*; expected ",
+    WeightsOfTheList: r"position_weights\(\) is .* but examination depends on the list",
+    planted(sample_of_three): r"sample_kernel takes \(.*, clicks\); expected \(.*, examined\)",
     ClicksAboveAttraction: "item . is clicked with probability .* but its attraction is",
     ForgetsShape: "shapes has no entry for patience",
     storing("Ignores", lambda x: np.broadcast_to(0.5, len(x))): "attraction has no effect",
 }
 
 
-NOT_IN_SESSIONS = {OutOfRange, WorstFirst, RarelyWorstFirst, WrongExamination}
+NOT_IN_SESSIONS = {OutOfRange, WorstFirst, RarelyWorstFirst, WrongExamination, WeightsOfTheList}
 """The models with faults that no session shows."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.agents import Agent, CompiledAgent
+from clickgym.agents import Agent, CompiledAgent, LinearTS
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import kernel
 from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
@@ -187,6 +187,10 @@ def write_a_fraction(state, ranking, clicks):
     state.order[0] += 0.5
 
 
+class LacksFeatures(LinearTS):
+    update_kernel = update
+
+
 class KeepsIntegers(Shuffles):
     def __init__(self, n_items, n_positions, *, prior=0.5, seed=None):
         super().__init__(n_items, n_positions, seed, prior=prior)
@@ -196,6 +200,7 @@ HALF = Annotated[Ints, "L", 0.5]
 COMPILED = {
     KeepsIntegers: "- hyperparameters: prior=1 stays an integer",
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 .*",
+    LacksFeatures: r"- kernels: update_kernel takes \(.*\); expected \(.*, clicks, features\)",
     type("Assigns", (Shuffles,), {"update_kernel": assign_a_field}): "- kernels: .* one entry",
     type("Halves", (Shuffles,), {"update_kernel": write_a_fraction}): "- kernels: .* as Floats",
     type("Half", (Shuffles,), {"state_type": NamedTuple("S", [("x", HALF)])}): ".*whole numbers",

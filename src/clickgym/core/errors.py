@@ -4,13 +4,15 @@ code.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -91,6 +93,18 @@ def expect(condition: object, fault: str) -> None:
     """Raise a `Fault` with the given description unless a condition holds."""
     if not condition:
         raise Fault(fault)
+
+
+def expect_arguments(name: str, kernel: Callable[..., Any], arguments: Sequence[str]) -> None:
+    """Raise a `Fault` unless a kernel takes as many arguments as it is called with. ``name`` is the
+    name of the attribute that holds the kernel.
+    """
+    signature = inspect.signature(kernel)
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        taken = ", ".join(signature.parameters)
+        raise Fault(f"{name} takes ({taken}); expected ({', '.join(arguments)})") from None
 
 
 class _DivisionByZero:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..agents import Agent, CompiledAgent
-from ..core.errors import FAILURES, Fault, cause, expect, kernels_in_python
+from ..core.errors import FAILURES, Fault, cause, expect, expect_arguments, kernels_in_python
 from ..core.kernels import uncompiled
 from ..core.text import counted
 from ..envs import (
@@ -59,6 +59,12 @@ HOW_TO_OBSERVE = {
     "and derive a compiled agent from StateAgent",
 }
 """What an agent lacks that reads a key which its observations do not have."""
+KERNELS = {
+    "rank_kernel": ("state", "rng", "ranking"),
+    "update_kernel": ("state", "ranking", "clicks"),
+}
+OBSERVED_ARGUMENTS = {"features": "features", "state": "user"}
+"""The last argument of both kernels if the agent observes features or a state."""
 TOLD_HORIZON = 10
 """The horizon that agents are told. The checks continue beyond this horizon."""
 SESSIONS = 300
@@ -84,7 +90,8 @@ def check_agent(agent: AgentLike) -> None:
       even after the horizon;
     - the same seed gives the same lists;
     - agents do not affect each other, and do not change the arrays that are passed to them;
-    - the agent does not favour items because of their ids;
+    - the agent does not favour items because of their ids (in environments with features, where
+      each session numbers its candidates anew, this is not checked);
     - for a `CompiledAgent`, both engines agree; saving, loading and hyperparameters work; and no
       kernel uses an index out of range, or writes a fraction to an array of integers.
 
@@ -325,6 +332,9 @@ class _Check:
             expect(type(agent.hyperparameters[name]) is float, fault)
 
     def check_kernels(self) -> None:
+        observed = [OBSERVED_ARGUMENTS.get(key, key) for key in self.agent.observes]
+        for name, arguments in KERNELS.items():
+            expect_arguments(name, getattr(self.agent, name), [*arguments, *observed])
         with uncompiled(), kernels_in_python():
             self.check_lists(_watch_integers)
 

@@ -47,7 +47,13 @@ from ..spaces import argsort_descending, check_ranking, named_ranking
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The classes of all click models by short name, such as ``"PBM"``."""
 
-KERNELS = ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel")
+KERNELS = {
+    "sample_kernel": ("parameters", "ranking", "uniforms", "clicks", "examined"),
+    "marginals_kernel": ("parameters", "ranking", "examination", "clicks", "scratch"),
+    "expected_kernel": ("parameters", "ranking", "reward", "cutoff", "scratch"),
+    "scan_kernel": ("parameters", "reward", "gain", "continuation"),
+}
+"""The arguments of each kernel."""
 
 MAX_SEARCH = 10_000_000
 """The largest number of lists, ``L! / (L - m)!``, that `ClickModel.optimal_ranking` searches if no
@@ -243,9 +249,15 @@ class ClickModel(UserModel, abstract=True):
             ``(K,)`` int64 item ids.
 
         Raises:
-            ValueError: the reward or the cutoff is invalid, or the exact search would have to
-                consider more than `MAX_SEARCH` lists.
+            ValueError: the reward or the cutoff is invalid; the exact search would have to consider
+                more than `MAX_SEARCH` lists; or the users are ``env.task.model`` of a
+                ``Contextual…`` environment, where each session has its own items.
         """
+        if np.isnan(self._merits()).any():
+            raise ValueError(
+                "the items of these users change in every session, so they have no best list; "
+                "info['optimal_ranking'] is the best list of the next session"
+            )
         return self._best_list(*self.check_reward(reward, cutoff))
 
     def search_bounds(self, cutoff: int) -> NDArray[np.float64]:
