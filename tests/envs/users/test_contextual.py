@@ -196,6 +196,11 @@ def test_regret_against_enumeration(model, reward, cutoff):
             assert paid == realised_reward(reward, cutoff or K, observation["clicks"].tolist(), -1)
 
 
+def test_users_whose_items_change_have_no_best_list():
+    with pytest.raises(ValueError, match="the items of these users change in every session"):
+        envs.ClickEnv(MODELS["PBM"]).task.model.optimal_ranking()
+
+
 # ------------------------------------------------------------------------------------------ running
 
 

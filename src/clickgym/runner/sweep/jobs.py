@@ -146,9 +146,9 @@ def _play_jobs(
         raise WorkerError(broken_pool_message(error)) from None
     except PicklingError as error:
         raise TypeError(
-            f"{broken_pool_message(error)}; define its class in a module that workers can "
-            "import, or save a trained model and pass FrozenPolicy the file, or pass n_jobs=1 to "
-            "run in the current process"
+            f"{broken_pool_message(error)}; for a trained model, pass FrozenPolicy the saved file; "
+            "define any other class in a module that workers can import, or pass n_jobs=1 to run "
+            "in the current process"
         ) from None
     finally:
         stop.set()
