@@ -203,6 +203,7 @@ def test_floats_that_were_rounded_are_no_labels(labels, found):
         ),
         (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "session '1' lacks a position"),
         (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "session '1' shows an item twice"),
+        (HEAD + "1,q,1,a,1\n1,q,3,b,1\n", "lacks a position.*: all rows are clicks; add a row for"),
         (HEAD + ",q,1,a,0\n", "line 2 has None in the column session; expected a label"),
         (HEAD.encode("utf-16"), r"log.csv cannot be read \(the file is neither text in UTF-8 nor"),
         # shifted fields that are not read

@@ -414,6 +414,8 @@ def _find_damaged(
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
         if damaged.mean() > MAX_DAMAGED:
             cure = "repair the log"
+            if rows["clicked"].min() == 1:
+                cure = "all rows are clicks; add a row for each item that was shown but not clicked"
             if n_shared := _ids_in_two_files(rows):
                 cure = (
                     f"{n_shared:,} session ids occur in more than one file; if each file numbers "

@@ -133,6 +133,11 @@ def fit(
     command = _run_command(best, fitted, files.values())
     console.print(Text(command), soft_wrap=True)  # unwrapped, so that you can paste it
     console.print()
+    print_text(
+        console,
+        "First run clickgym check-models, which tests lists that a model has not seen: it says "
+        "whether, and with which model, you can trust simulated users of this log.",
+    )
     if note := log_notes(sessions):
         print_text(console, note)
     n_train, n_test = len(fitted.train), len(fitted.test)

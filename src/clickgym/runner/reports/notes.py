@@ -41,11 +41,13 @@ def notes_on_means(
     means = [name for name in means if name in shown]
     labels = {"reward": "Reward", **names}
     summed = [labels.get(name, name) for name in means if is_sum(name)]
-    time = ["time"] if "time" in shown else []
-    if summed or time:
-        *others, last = [*summed, *time]
+    if "time" in shown and not summed:
+        yield "Time is wall time per session."
+    elif summed:
+        has_time = "time" in shown
+        *others, last = [*summed, *["time"] * has_time]
         subject = f"{', '.join(others)} and {last} are" if others else f"{last} is"
-        yield f"{subject} per session{', and time is wall time' * len(time)}."
+        yield f"{subject} per session{', and time is wall time' * has_time}."
     missing = table.filter(polars.any_horizontal(col(*means).is_null())) if means else table[:0]
     if len(missing.filter(IS_OWN)):
         yield (
