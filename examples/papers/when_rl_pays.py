@@ -180,8 +180,8 @@ def table(results):
             rows.append([family, agent, *cells, first])
     return (
         "Mean regret over the runs, with its 95 % interval, after each number of sessions; *best "
-        "after* lists the numbers of sessions after which an agent has the least regret of all "
-        "agents",
+        "after* lists the numbers of sessions after which an agent has the least regret that the "
+        "table shows, apart from the best single list",
         rows,
     )
 
