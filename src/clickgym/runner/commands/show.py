@@ -47,7 +47,10 @@ def show(
     console.print(text, markup=False, highlight=False)
 
 
-DEFAULTS = {"defaults": "Defaults", "with_features": "Other defaults if items have features"}
+DEFAULTS = {
+    "defaults": "Defaults (you can also set all other arguments of the library's class)",
+    "with_features": "Other defaults if items have features",
+}
 """The attributes in which RL algorithms keep default hyperparameters, each with a heading."""
 
 
