@@ -41,6 +41,11 @@ def of_positions(rng, attraction, ranking):
     return np.array([0.5, 0.3, 0.2])
 
 
+def of_moods(rng, attraction, ranking):
+    """Click rates of the PBM, but each list makes users click more or less often."""
+    return attraction[ranking] * [0.6, 0.59, 0.58] * rng.uniform(0.8, 1.2)
+
+
 def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     log = log_of(of_the_pbm)
     checked = check_models(log, ["PBM", "CM"])
@@ -133,6 +138,13 @@ def test_what_is_not_said(rates, n_queries, verdict):
     and clicks of few queries.
     """
     assert check_models(log_of(rates, n_queries=n_queries), ["PBM", "UBM"]).verdict == verdict
+
+
+def test_where_a_list_is_clicked_does_not_say_how_often():
+    checked = check_models(log_of(of_moods, n=4_000), ["PBM"])
+    assert checked.table["low"][0] > 0.5
+    assert checked.verdict == "cannot"
+    assert -50 < int(re.search(r"only (-?\d+)% ", checked.sentence)[1]) < 50
 
 
 def test_the_most_frequent_lists_are_left_out():

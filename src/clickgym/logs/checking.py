@@ -7,6 +7,9 @@ predictions are compared with a baseline: the click rates that the query's other
 same positions, as if all items were equally good. A model that predicts better than this baseline
 knows something about the order of lists. Squared errors also contain the noise of the clicks; the
 expected size of this noise is known, and is subtracted.
+
+A model may predict well which positions are clicked, and still order lists wrongly by their numbers
+of clicks. The numbers of clicks on whole lists are therefore predicted in the same way.
 """
 
 from __future__ import annotations
@@ -66,9 +69,10 @@ class Simulability(NamedTuple):
             computed from squared differences and squared errors after subtracting the noise, so it
             is also 1 if the error is below the noise. ``low`` and ``high`` are the bounds of the 95
             % interval of ``predicted`` (bootstrap over queries), NaN for fewer than 5 queries.
-        verdict: ``"can"`` if simulations can be trusted, ``"cannot"`` if not, and ``"unknown"`` if
-            the log does not decide, for example because the interval of the best model contains one
-            half.
+        verdict: ``"can"`` if simulations can be trusted; ``"cannot"`` if not, because the interval
+            of the best model is below one half, or the same interval for the numbers of clicks on
+            whole lists; and ``"unknown"`` if the log does not decide, for example because the
+            interval of the best model contains one half.
         sentence: the verdict as a sentence, and then any notes on the log.
     """
 
@@ -119,19 +123,23 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     rounds = _rounds(log.queries[first], counts)
     n_lists = int((rounds >= 0).sum())
     if not n_lists:
+        fault = "the log is too small for this check"
+        if len(first) == len(np.unique(log.queries)):
+            fault = "each query of the log has a single list, so no list can be predicted"
         raise ValueError(
-            "the log is too small for this check: expected a query with at least two "
-            f"different lists, one of them shown in {MIN_SESSIONS} sessions or more"
+            f"{fault}: expected a query with at least two different lists, one of them shown in "
+            f"{MIN_SESSIONS} sessions or more"
         )
-    # Each part has these columns: the query; the noise of the list's rates; the noise of both
-    # rates; the squared errors of the other lists' rates, and of each model.
+    # Both arrays of a part, for positions and for whole lists, have these columns: the query; the
+    # noise of the list's rate; the noise of both rates; the squared errors of the other lists'
+    # rate, and of each model. The rate of a list is its number of clicks per session.
     parts = []
     for number in np.unique(rounds[rounds >= 0]):
         out = np.flatnonzero(rounds == number)
         train = log[~np.isin(index, out)]
         fits = [fit_quietly(MODEL_ESTIMATORS[name], train) for name in models]
         parts.append(_squared_errors(log, train, fits, index, first, out))
-    errors = np.concatenate(parts)
+    errors, errors_of_lists = map(np.concatenate, zip(*parts, strict=True))
     if not len(errors):
         raise ValueError(
             "the clicks on a list cannot be predicted from the other lists in this log: "
@@ -139,7 +147,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
             "sessions or more"
         )
     table, n_queries = _error_table(errors, models)
-    verdict, sentence = _verdict(table, n_lists, n_queries)
+    of_lists, _ = _error_table(errors_of_lists, models)
+    verdict, sentence = _verdict(table, of_lists, n_lists, n_queries)
     return Simulability(table, verdict, f"{sentence} {log_notes(log)}".strip())
 
 
@@ -190,9 +199,10 @@ def _squared_errors(
     index: Indices,
     first: Indices,
     lists: Indices,
-) -> Floats:
-    """Return the noise and the squared errors of the baseline and of each model, in a row for each
-    position of the lists that are left out in one round. `check_models` lists the columns.
+) -> tuple[Floats, Floats]:
+    """Return the noise and the squared errors of the baseline and of each model in two arrays: with
+    a row for each position of the lists that are left out in one round, and with a row for each of
+    these lists. `check_models` lists the columns.
     """
     out = np.isin(index, lists)
     left_out, n_items = log[first[lists]], np.int64(len(log.item_labels))
@@ -202,15 +212,30 @@ def _squared_errors(
     codes = left_out.queries[:, None] * n_items + left_out.items
     nearest = np.minimum(np.searchsorted(pairs, codes), len(pairs) - 1)
     is_shown_often = (pairs[nearest] == codes) & (displays[nearest] >= MIN_DISPLAYS)
-    rates, noise = _rates(log[out], np.searchsorted(lists, index[out]), len(lists))
+    is_predicted = is_shown_often & (left_out.items >= 0)
+    numbers, n_queries = np.searchsorted(lists, index[out]), len(log.query_labels)
+    rates, noise = _rates(log[out], numbers, len(lists))
     query_rates, query_noise = (
-        table[left_out.queries] for table in _rates(train, train.queries, len(log.query_labels))
+        table[left_out.queries] for table in _rates(train, train.queries, n_queries)
     )
-    errors = [(fit.predict_proba(left_out) - rates) ** 2 for fit in fits]
+    predictions = [fit.predict_proba(left_out) for fit in fits]
+    errors = [(predicted - rates) ** 2 for predicted in predictions]
     columns = np.broadcast_arrays(
         left_out.queries[:, None], noise, noise + query_noise, (query_rates - rates) ** 2, *errors
     )
-    return np.stack([column[is_shown_often & (left_out.items >= 0)] for column in columns], axis=1)
+    by_position = np.stack([column[is_predicted] for column in columns], axis=1)
+
+    counted_in_query = np.zeros((n_queries, is_predicted.shape[1]), np.bool_)
+    counted_in_query[left_out.queries] = is_predicted  # one list of each query is left out
+    totals, noise = _totals(log[out], numbers, is_predicted)
+    query_totals, query_noise = (
+        table[left_out.queries] for table in _totals(train, train.queries, counted_in_query)
+    )
+    sums = [(predicted * is_predicted).sum(axis=1) for predicted in predictions]
+    errors = [(predicted - totals) ** 2 for predicted in sums]
+    baseline = (query_totals - totals) ** 2
+    by_list = np.stack([left_out.queries, noise, noise + query_noise, baseline, *errors], axis=1)
+    return by_position, by_list[is_predicted.any(axis=1)]
 
 
 def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
@@ -224,6 +249,17 @@ def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
     return clicks / np.maximum(displays, 1), noise
 
 
+def _totals(log: ClickLog, groups: Indices, counted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return the numbers of clicks per session of groups of sessions, and the variances of these
+    means, as two ``(n,)`` arrays. ``counted``, ``(n, K)``, marks the positions that count.
+    """
+    clicks = (log.clicks * counted[groups]).sum(axis=1)
+    sessions = np.maximum(np.bincount(groups, minlength=len(counted)), 1)
+    mean = np.bincount(groups, clicks, len(counted)) / sessions
+    variance = np.bincount(groups, clicks**2, len(counted)) / sessions - mean**2
+    return mean, variance / sessions
+
+
 def _errors_and_shares(sums: Floats) -> tuple[Floats, Floats]:
     """Return the error of each model, and the share of the differences between lists that the model
     predicts, from rows of sums over positions.
@@ -234,9 +270,11 @@ def _errors_and_shares(sums: Floats) -> tuple[Floats, Floats]:
     return np.sqrt(sums[:, 4:] / counts), 1 - missing / differences
 
 
-def _verdict(table: pl.DataFrame, n_lists: int, n_queries: int) -> tuple[str, str]:
+def _verdict(
+    table: pl.DataFrame, of_lists: pl.DataFrame, n_lists: int, n_queries: int
+) -> tuple[str, str]:
     """Return the verdict on whether simulations can be trusted to order lists, as a word and as a
-    sentence.
+    sentence. ``of_lists`` is the table for the numbers of clicks on whole lists.
     """
     queries = "one query" if n_queries == 1 else f"{n_queries:,} queries"
     basis = f"{counted(n_lists, 'list')} of {queries}, each left out once"
@@ -248,6 +286,13 @@ def _verdict(table: pl.DataFrame, n_lists: int, n_queries: int) -> tuple[str, st
     interval = f" ({low:.0%} to {high:.0%})" if low <= high else ""
     prediction = f"{share:.0%}{interval} of the differences between lists ({basis})"
     fact = f"the best model, {model}, predicts {prediction}"
+    *_, of_totals, least, most = of_lists.row(by_predicate=pl.col("model") == model)
+    if most < TRUSTED:
+        return "cannot", (
+            f"Simulations of this log cannot be trusted to order its lists: {fact}, but only "
+            f"{of_totals:.0%} ({least:.0%} to {most:.0%}) of the differences in their numbers of "
+            "clicks."
+        )
     if low > TRUSTED:
         is_alone = len(table) > 1 and (best["low"] > TRUSTED).sum() == 1
         advice = f" Use the users of {model}, even if fit prefers another model." * is_alone
@@ -260,4 +305,6 @@ def _verdict(table: pl.DataFrame, n_lists: int, n_queries: int) -> tuple[str, st
     hint = ""
     if n_queries < MIN_QUERIES:
         hint = f"; an interval needs {MIN_QUERIES} queries"
+    elif np.isnan(low):
+        hint = "; there is no interval, because the lists hardly differ"
     return "unknown", f"{unknown}: {fact}{hint}."

@@ -23,10 +23,10 @@ def check(
 
     clickgym check-models log.csv
 
-    The command leaves out each list once, but never two lists of a query at the same time. Each
-    click model then predicts the click rates on the left-out list from the other lists. The command
-    uses only queries for which the log shows two or more lists. Intervals and the last line need at
-    least five such queries.
+    The command leaves out up to five lists of each query, one at a time. Each click model then
+    predicts the click rates on the left-out list from the other lists. The command uses only
+    queries for which the log shows two or more lists, one of them in 100 sessions or more.
+    Intervals and the last line need at least five such queries.
 
     In the output, "predicted" is the fraction of the differences between lists that a model
     predicts: 1 means all differences, and 0 means that the model is no better than the click rates
