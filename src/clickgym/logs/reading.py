@@ -416,7 +416,12 @@ def _find_damaged(
             cure = "repair the log"
             if rows["clicked"].min() == 1:
                 cure = "all rows are clicks; add a row for each item that was shown but not clicked"
-            if n_shared := _ids_in_two_files(rows):
+            elif n_shared := _ids_in_two(rows, "query"):
+                cure = (
+                    f"{n_shared:,} session ids occur in more than one query; if the ids restart in "
+                    "each query, make them unique"
+                )
+            if n_shared := _ids_in_two(rows, "file"):
                 cure = (
                     f"{n_shared:,} session ids occur in more than one file; if each file numbers "
                     "its own sessions, pass ids_per_file=True, or --ids-per-file"
@@ -431,11 +436,13 @@ def _find_damaged(
     return damaged
 
 
-def _ids_in_two_files(rows: pl.DataFrame) -> int:
-    """Return the number of sessions with rows in more than one file; 0 for a log from a frame."""
-    if "file" not in rows:
+def _ids_in_two(rows: pl.DataFrame, column: str) -> int:
+    """Return the number of sessions with rows in more than one file or query; 0 if the log does not
+    have the column.
+    """
+    if column not in rows:
         return 0
-    return rows.group_by("number").agg(pl.col("file").n_unique()).filter(pl.col("file") > 1).height
+    return rows.group_by("number").agg(pl.col(column).n_unique()).filter(pl.col(column) > 1).height
 
 
 def encode_labels(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:

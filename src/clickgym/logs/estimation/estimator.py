@@ -171,7 +171,7 @@ class Estimator:
         pairs = self._find(codes)
         for item, pair in zip(items, pairs.tolist(), strict=True):
             if pair == len(self._codes):
-                raise KeyError((query, item))
+                raise KeyError(f"the fitted log never showed the item {item!r} for {query!r}")
         return self._click_model(pairs)
 
     def fit_pairs(self, pairs: Indices, clicks: Clicks) -> None:
