@@ -114,7 +114,8 @@ def resolve_model(
     if form and kind not in loaded_instance.models:
         raise ValueError(
             f"the instance {loaded_instance.name!r} has no {kind}; it has "
-            f"{', '.join(loaded_instance.models)}; use an instance such as {EXAMPLES[form]}"
+            f"{', '.join(loaded_instance.models)}; use the environment of these users, or an "
+            f"instance such as {EXAMPLES[form]}"
         )
     # Candidates change from session to session, so they have no production list.
     initial_ranking = None if form == "Contextual" else loaded_instance.initial_ranking

@@ -258,7 +258,7 @@ SOURCE_TEXTS = {
     "browsing": "how often each position is looked at, given the last click above it",
     "termination_order": "which positions end a session most often",
     "initial_ranking": "the production list",
-    "optimal_ranking": "the best list",
+    "optimal_ranking": "the best list (if users change, that of the first session)",
     "mean_sessions": "how long users stay",
     "click_rewards": "what a click is worth",
 }
