@@ -213,6 +213,22 @@ def test_the_library_learns_saves_and_loads(algorithm, tmp_path):
     assert again.predict(observation, deterministic=True)[0].tolist() == shown.tolist()
 
 
+def test_evaluating_a_policy_does_not_change_its_training():
+    def train(callback):
+        env = gym.make("PBMRank-v0")
+        model = PPO(PlackettLuceActorCritic, env, **QUICK).learn(64, callback=callback)
+        return model.predict(np.zeros(5), deterministic=False)[0].tolist(), model.policy
+
+    def evaluate(seen, _):
+        seen["self"].predict(np.zeros(5), deterministic=True)
+        return True
+
+    (shown, policy), (as_shown, evaluated) = train(None), train(evaluate)
+    assert as_shown == shown
+    for weights, others in zip(policy.parameters(), evaluated.parameters(), strict=True):
+        assert weights.equal(others)
+
+
 def test_divergence_between_lists():
     """The divergence of the choices, averaged over the lists of one policy, is the divergence
     between the laws of lists. TRPO reads it from a distribution and an earlier copy of it.

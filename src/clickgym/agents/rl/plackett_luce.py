@@ -128,9 +128,12 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
 
     def mode(self) -> Tensor:
         """Return the most probable lists ``(B, K)``: the items with the K largest scores, in
-        decreasing order.
+        decreasing order. Torch's generator does not change, so evaluating a policy does not
+        change its training; the order of equal scores stays the same until the generator draws.
         """
-        return self._first(self.scores)
+        devices = [self.scores.device] if self.scores.is_cuda else []
+        with torch.random.fork_rng(devices):
+            return self._first(self.scores)
 
     def _first(self, values: Tensor) -> Tensor:
         """Return the items with the K largest values. Items with equal values are in random order,
