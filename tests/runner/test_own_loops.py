@@ -189,3 +189,28 @@ def test_a_module_or_an_instance_in_an_id_does_not_make_another_environment():
     assert clickgym.Results([sweep, run]).names("env") == ["PBMRank-v0"]
     same = dataclasses.replace(run, agent="Random")  # no run of the sweep's agent
     assert clickgym.Results([sweep, same]).names("env") == [pbm, "PBMRank-v0"]
+
+
+def test_parallel_streams_with_too_few_users_are_named(tmp_path):
+    """Every stream begins with a new user, so short runs on many streams have too many of them."""
+
+    def play(n_streams, sessions):
+        users = {"instance": "clickbait:mean_sessions=10", "autoreset_mode": "SameStep"}
+        envs = clickgym.RecordVectorRegret(gym.make_vec("CascadeMDPRank-v0", n_streams, **users))
+        envs.reset(seed=0)
+        while envs.meter.step < sessions:
+            envs.step(envs.action_space.sample())
+        return envs.result(f"{sessions} on {n_streams}", 200, trained=0)
+
+    with pytest.warns(match=r"about 2\.5 users on each of 8 streams .* a horizon of 800,"):
+        few = play(8, 200)
+    enough = [play(2, 200), play(1, 201)]
+    assert [result.users_per_stream for result in (few, *enough)] == [2.5, 10, None]
+    results = clickgym.Results([few, *enough])
+    results.write(tmp_path / "new")
+    for kept in (results, clickgym.Results(tmp_path / "new")):
+        named = [note for note in format_table(kept).notes if "too many of them were new" in note]
+        assert [note.split(":")[0] for note in named] == ["200 on 8"]
+    earlier = clickgym.Results.of_rows(results.rows.drop("users_per_stream", "last_seed"))
+    earlier.write(tmp_path / "earlier")  # as 9.0 wrote it
+    assert len(clickgym.Results(tmp_path / "earlier").table()) == 3

@@ -33,10 +33,13 @@ from ..envs.env_properties import label_of, query_of, user_model_of
 from ..envs.wrappers.item_by_item import Choices
 from .meter import SessionMeter, checkpoint_steps
 from .result import (
+    MIN_USERS,
     OWN_LOOP,
     RESET_IS_NO_SESSION,
     Result,
+    few_users_message,
     same_users_message,
+    users_per_stream,
     warn_of_negative_regret,
 )
 from .session_reader import (
@@ -137,7 +140,9 @@ class _Recorder:
 
         Warns:
             UserWarning: an environment from another package reported a negative total regret; or
-                several `RecordRegret` are stepped in turn, as if they were streams of one training.
+                several `RecordRegret` are stepped in turn, as if they were streams of one training;
+                or users have a memory, and each parallel stream had fewer than ten of them, so that
+                too many users were new.
         """
         n_measured = self.meter.step
         last = n_measured if horizon is None else check_horizon(horizon)
@@ -156,6 +161,10 @@ class _Recorder:
                 "their SyncVectorEnv, or use clickgym.agents.vec_env",
                 stacklevel=2,
             )
+        n_streams = getattr(self, "num_envs", 1)
+        n_users = users_per_stream(user_model_of(self._stream), last, n_streams)
+        if n_users is not None and n_users < MIN_USERS:
+            warnings.warn(few_users_message(agent, n_users, n_streams, last), stacklevel=2)
         steps = checkpoint_steps(last)
         regret = self.meter.regret[steps - 1]
         if user_model_of(self._stream) is None:
@@ -179,6 +188,7 @@ class _Recorder:
             unrecorded=max(self._n_simulated - n_measured, 0) if self._simulators else None,
             reseeded=sum(step < last for step in self._reseeded),
             last_seed=others[-1] if others and is_range else None,
+            users_per_stream=n_users,
         )
 
 
@@ -231,7 +241,9 @@ class RecordRegret(_Recorder, gym.Wrapper, RecordConstructorArgs):
         expected = f"{AN_ENV}; for a vector environment, use RecordVectorRegret"
         check_kind("env", env, gym.Env, expected)
         if isinstance(env.action_space, Choices):
-            raise TypeError(_ITEM_IS_NO_SESSION)
+            raise TypeError(
+                f"{_ITEM_IS_NO_SESSION}put RecordRegret inside: ItemByItem(RecordRegret(env))"
+            )
         self._read_session, self._has_warned = SessionReader(env), False
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
@@ -308,7 +320,10 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         )
         check_kind("env", env, VectorEnv, expected)
         if isinstance(env.single_action_space, Choices):
-            raise TypeError(_ITEM_IS_NO_SESSION)
+            raise TypeError(
+                f"{_ITEM_IS_NO_SESSION}leave ItemByItem out, and use "
+                'clickgym.agents.vec_env(env, n_envs, actions="items")'
+            )
         stream = check_stream("RecordVectorRegret measures", env)
         _warn_of_short_episodes(stream)
         self._readers = session_readers(env)
@@ -384,8 +399,8 @@ def _warn_of_short_episodes(stream: Any) -> None:
     if limit and model is not None and model.max_episode_steps is None:
         warnings.warn(
             f"{name_of(stream)}: max_episode_steps={limit} ends episodes before users leave, and "
-            "no click has changed new users yet, so the results cannot be compared with those of "
-            "clickgym.run; leave max_episode_steps out",
+            "each episode begins with a new user in a first state, so the results cannot be "
+            "compared with those of clickgym.run; leave max_episode_steps out",
             stacklevel=3,
         )
 
@@ -424,7 +439,4 @@ def _layers(env: Any) -> Iterator[Any]:
 
 REWARD_WRAPPERS = (gym.RewardWrapper, VectorRewardWrapper, NormalizeReward, NormalizeRewards)
 """Gymnasium's wrappers that change rewards."""
-_ITEM_IS_NO_SESSION = (
-    "a step of ItemByItem chooses one item, so it is not a session; put RecordRegret inside: "
-    "ItemByItem(RecordRegret(env))"
-)
+_ITEM_IS_NO_SESSION = "a step of ItemByItem chooses one item, so it is not a session; "

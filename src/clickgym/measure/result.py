@@ -17,6 +17,8 @@ from ..core.text import counted
 if TYPE_CHECKING:
     import polars
 
+    from ..envs.simulation.user_model import UserModel
+
 RESET_IS_NO_SESSION = (
     "with AutoresetMode.NEXT_STEP, the step after the end of an episode only resets the stream and "
     "shows no list; make the vector environment with AutoresetMode.SAME_STEP, or loop while "
@@ -54,6 +56,43 @@ def warn_of_negative_regret(env: str, regret: float) -> None:
         )
 
 
+MIN_USERS = 10
+"""The least number of users with memory on each of several parallel streams, on average: every
+stream begins with a new user, so with fewer of them, users are in their first states too often.
+"""
+
+
+def few_users_message(agent: str, n_users: float, n_streams: int, sessions: int) -> str:
+    """Return the warning for a run with fewer than `MIN_USERS` users on each stream.
+
+    Args:
+        agent: the name of the agent or program that chose the lists.
+        n_users: the expected number of users on each stream.
+        n_streams: the number of streams, B.
+        sessions: the number of sessions of the run.
+    """
+    return (
+        f"{agent} has only about {n_users:.1f} users on each of {n_streams} streams in "
+        f"{sessions:,} sessions; for at least {MIN_USERS}, use a horizon of "
+        f"{round(sessions / n_users * MIN_USERS):,}, or fewer streams (n_envs)"
+    )
+
+
+def users_per_stream(model: UserModel | None, sessions: int, n_streams: int) -> float | None:
+    """Return the expected number of users on each of several parallel streams; None if there is
+    only one stream, or users have no memory.
+
+    Args:
+        model: the users; None in environments from other packages.
+        sessions: the number of sessions on all streams together.
+        n_streams: the number of streams, B.
+    """
+    mean_sessions = None if model is None else model.knowledge("mean_sessions")
+    if mean_sessions is None or n_streams == 1:
+        return None
+    return float(sessions / n_streams / mean_sessions)
+
+
 RUN_COLUMNS = {
     "env": str,
     "instance": str,
@@ -66,6 +105,7 @@ RUN_COLUMNS = {
     "trained": int,
     "unrecorded": int,
     "reseeded": int,
+    "users_per_stream": float,
 }
 """The columns of result tables that identify a run. A value that is unknown or does not apply is
 null.
@@ -117,6 +157,8 @@ class Result:
         last_seed: the seed of the last stream, if your own loop stepped a vector environment of
             Gymnasium, which gives its streams the seeds ``seed``, ``seed + 1``, ...; otherwise
             None.
+        users_per_stream: the expected number of users on each of several parallel streams, if users
+            have a memory; otherwise None.
 
     Example:
         >>> import clickgym
@@ -143,6 +185,7 @@ class Result:
     unrecorded: int | None = 0
     reseeded: int = 0
     last_seed: int | None = None
+    users_per_stream: float | None = None
 
     def __repr__(self) -> str:
         regret, reward = self.regret[-1], self.reward[-1]

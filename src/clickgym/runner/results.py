@@ -23,7 +23,7 @@ from ..core.checks import (
 from ..core.files import make_folder, parquet_bytes, write_whole
 from ..core.text import counted
 from ..measure.metrics import less_is_better
-from ..measure.result import HOW_PLAYED, Result
+from ..measure.result import HOW_PLAYED, RUN_COLUMNS, Result
 from .combine import check_runs, check_same_sweep, concatenate, names_in_single_runs
 from .reports.summaries import (
     RUN,
@@ -70,9 +70,11 @@ class Results:
             seed (the users' seed; pass it to `clickgym.run` to repeat the run), last_seed (the seed
             of the last stream of a vector environment of Gymnasium), trained (the number
             of sessions from which the agent had learned before the run), unrecorded (the number of
-            sessions that were played but not recorded) and reseeded (how often a seed was used
-            again). Values that do not apply to a run are null. The next columns are step, regret,
-            reward, clicks, additional metrics, engine and seconds (the run's wall time).
+            sessions that were played but not recorded), reseeded (how often a seed was used
+            again) and users_per_stream (the expected number of users with memory on each of several
+            parallel streams). Values that do not apply to a run are null. The next columns are
+            step, regret, reward, clicks, additional metrics, engine and seconds (the run's wall
+            time).
         configs: the `Config` of each sweep; single runs have none.
 
     Raises:
@@ -520,7 +522,13 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
     )
     folder = check_path("source", part)
     if (folder / ROWS).is_file() and not (folder / CONFIG).exists():  # written by `Results.write`
-        return Results.of_rows(polars.read_parquet(folder / ROWS))
+        rows = polars.read_parquet(folder / ROWS)
+        missing = RUN_COLUMNS.keys() - set(rows.columns)  # if an earlier version wrote the file
+        return Results.of_rows(
+            rows.with_columns(
+                polars.lit(None).cast(RUN_COLUMNS[name]).alias(name) for name in missing
+            )
+        )
     config, runs = read_folder(folder)
     return Results.of_rows(rows_of_sweep(runs, config), [config])
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...core.checks import check_count, check_number, check_positions, make_rng
 from ...core.messages import as_call, short_repr, suggestions
 from ...envs.env_properties import EnvTraits
+from ...measure.result import MIN_USERS, few_users_message
 from ...measure.session_reader import parallel_obstacle
 from ..agent import BaseAgent, Seed, UnsuitedError
 
@@ -71,10 +72,6 @@ notice a wrong value only when they make the model, or at the first update.
 
 LOGS = ("tensorboard_log", "verbose")
 """The library's arguments that say what to log. A learner writes no log."""
-MIN_USERS = 10
-"""The least number of users with memory on each stream, on average: every stream begins with a new
-user, so with fewer of them, users are in their first states too often.
-"""
 
 
 class Learner(BaseAgent):
@@ -360,12 +357,8 @@ class Learner(BaseAgent):
             )
         if discount is not None and discount < 1:  # 1 if all users have equally many sessions
             n_users = sessions / self.n_envs * (1 - discount)
-            if n_users < MIN_USERS:
-                found.append(
-                    f"{name} has only about {n_users:.1f} users on each of {self.n_envs} streams "
-                    f"in {sessions:,} sessions; for at least {MIN_USERS}, use a horizon of "
-                    f"{round(sessions / n_users * MIN_USERS):,}, or lower n_envs"
-                )
+            if n_users < MIN_USERS and self.n_envs > 1:
+                found.append(few_users_message(name, n_users, self.n_envs, sessions))
         return found
 
     def _first_update(self) -> tuple[str, int]:

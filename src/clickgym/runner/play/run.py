@@ -26,7 +26,7 @@ from ...envs.env_properties import (
 )
 from ...envs.registration import without_own_wrappers
 from ...measure.meter import CLICKS, REGRET, REWARD, CheckpointMeter, checkpoint_steps
-from ...measure.result import Result, warn_of_negative_regret
+from ...measure.result import Result, users_per_stream, warn_of_negative_regret
 from ..make.agents import AgentLike, make_agent, parameters_of
 from ..make.environments import EnvLike, make_env
 from .additional_metrics import AdditionalMetrics
@@ -328,6 +328,9 @@ def play_run(
         query=query,
         trained=agent.trained if isinstance(agent, FrozenPolicy) else None,
         unrecorded=max(n_simulated - meter.step, 0),
+        users_per_stream=users_per_stream(
+            user_model_of(env), int(steps[-1]), getattr(agent, "n_envs", 1)
+        ),
     )
 
 

@@ -20,7 +20,7 @@ from ...core.statistics import half_width, holm, p_value
 from ...core.text import counted
 from ...envs.instances.instance import FAMILIES
 from ...measure.metrics import is_sum
-from ...measure.result import HOW_PLAYED, OWN_LOOP, RUN_COLUMNS, TOTALS
+from ...measure.result import HOW_PLAYED, MIN_USERS, OWN_LOOP, RUN_COLUMNS, TOTALS
 from ..play.run import ENGINES
 
 FIXED_COLUMNS = (*RUN_COLUMNS, *TOTALS, *HOW_PLAYED)
@@ -368,29 +368,35 @@ def notes_by_agent(rows: polars.DataFrame) -> dict[str, list[str]]:
 
     Agents without notes are left out. A note says that the agent did not learn in these runs,
     that it learned (or may have learned) before these runs, that some of its sessions were not
-    recorded, or that a seed was used again, so that the same users came back.
+    recorded, that a seed was used again, so that the same users came back, or that too many users
+    were new.
     """
     result: dict[str, list[str]] = {}
-    runs = rows.select("agent", "trained", "unrecorded", "reseeded", "engine").unique(
-        maintain_order=True
-    )
+    columns = ["agent", "trained", "unrecorded", "reseeded", "users_per_stream", "engine"]
+    runs = rows.select(columns).unique(maintain_order=True)
     for (agent,), part in runs.group_by("agent", maintain_order=True):
         trained, unrecorded = part["trained"], part["unrecorded"]
         n_unknown = part.filter(IS_OWN)["trained"].null_count()
         texts = []
-        if part.select(IS_FROZEN.any()).item():
-            texts.append("did not learn in these runs; clicks lost in training are not counted")
         if trained.max():
             suffix = ", as far as known" if trained.null_count() else ""
             sessions = counted(range_text(trained.drop_nulls()), "session")
             texts.append(f"after {sessions} of training{suffix}")
         elif n_unknown:
             texts.append("may have learned before these runs, because trained= was not given")
+        if part.select(IS_FROZEN.any()).item():
+            texts.append("did not learn in these runs; clicks lost in training are not counted")
         if unrecorded.max():
             texts.append(f"{counted(range_text(unrecorded.drop_nulls()), 'session')} not recorded")
         if part["reseeded"].max():
             times = counted(range_text(part["reseeded"]), "time")
             texts.append(f"a seed was used again {times}, so the same users came back")
+        few = part.filter(col("users_per_stream") < MIN_USERS)["users_per_stream"].to_numpy()
+        if len(few):
+            texts.append(
+                f"only about {few.min():.1f} users on each parallel stream, so too many of them "
+                "were new"
+            )
         if texts:
             result[str(agent)] = texts
     return result

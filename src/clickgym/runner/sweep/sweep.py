@@ -118,7 +118,7 @@ def sweep(
         >>> results
         <Results: 2 agents, 1 environment, 1 instance, 2 runs, 1,000 sessions>
         >>> results.frame.shape
-        (8, 15)
+        (8, 16)
     """
     # The path is made absolute, because an agent may change the working folder.
     folder = None if out is None else check_path("out", out).absolute()
