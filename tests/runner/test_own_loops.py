@@ -94,7 +94,7 @@ def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
     line = next(one for one in results.plot().axes[0].lines if one.get_label() == "mine")
     assert line.get_ydata()[-1] == pytest.approx(table["mine"]["regret"])
     results.report(tmp_path / "report", "CascadeUCB1")
-    words = "mine and streams: no differences, because only runs of clickgym.run and sweep are"
+    words = "mine and streams: no differences, because only runs that clickgym.run or"
     assert words in " ".join(capsys.readouterr().out.split())
     assert words in results.to_latex("CascadeUCB1")
     assert clickgym.Results([tmp_path / "report"]).rows.equals(results.rows)

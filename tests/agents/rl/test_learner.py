@@ -17,6 +17,7 @@ from clickgym.agents import DQN, PPO, FrozenPolicy, Learner
 from clickgym.core.specs import parse_spec
 from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, PositionBasedModel
 from clickgym.runner.make.labels import spec_of
+from clickgym.runner.reports.table import format_table
 from tests.helpers.engines import run_reporting
 from tests.helpers.registries import LEARNERS
 from tests.helpers.slow import slow
@@ -339,3 +340,14 @@ def test_discount_is_the_probability_of_another_visit(learner, power):
         result = clickgym.run(agent, env, 640, seed=0)
     assert agent.model.gamma == pytest.approx(0.9**power)
     assert (result.regret[-1] > 0, result.steps[-1]) == (True, 640)
+
+
+def test_a_table_says_which_learners_were_told_the_discount():
+    agents = ["PPO:n_envs=2", "PPO:n_envs=2,gamma=0", "SlateQ:mean_sessions=2"]
+    results = clickgym.sweep([MEMORY], agents, 8, runs=2, n_jobs=1)
+    plain = clickgym.sweep(["PBMRank-v0"], [agents[0], "Random"], 8, runs=2, n_jobs=1)
+    (note,) = (note for note in format_table(results).notes if "was told" in note)
+    assert "PPO:n_envs=2 was told the users' discount" in note
+    assert "mean_sessions=2 was told how long users stay (as its argument says)" in note
+    assert "gamma=0 was told" not in note
+    assert not any("was told" in note for note in format_table(plain).notes)

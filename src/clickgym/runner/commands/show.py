@@ -94,8 +94,12 @@ def text_of(name: str) -> str:
         ]
         for attribute, heading in DEFAULTS.items():
             if values := getattr(agent, attribute, None):
+                if attribute == "defaults":
+                    values = {"gamma": float(agent.actions == "items"), **values}
                 settings = ", ".join(f"{name}={value!r}" for name, value in values.items())
                 texts.append(f"{heading}: {settings}")
+                if attribute == "defaults":
+                    texts.append("If users have a memory, gamma follows from how long they stay.")
         return "\n\n".join(texts)
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
     raise ValueError(f"unknown name {name!r}{suggestions(name, names)}")

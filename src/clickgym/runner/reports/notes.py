@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars
 from polars import col
 
+from ...agents import Learner
 from ...core.checks import outside_unit_interval
 from ...core.text import shorten
 from ...envs.instances.instance import shipped_instances
@@ -207,8 +208,8 @@ def notes_on_users(results: Results, table: polars.DataFrame, *, in_paper: bool)
             yield f"{_join_names(separate)} had {whose} own users, not those of the others{hence}."
         if own_loops:
             yield (
-                f"{_join_names(own_loops)}: no differences, because only runs of clickgym.run and "
-                "sweep are known to have the same users."
+                f"{_join_names(own_loops)}: no differences, because only runs that clickgym.run or "
+                "sweep played are compared."
             )
         if not in_paper and unpaired.intersection([*separate, *own_loops]):
             yield 'To test such a difference, see "Compare two rows" in docs/own_rl_loop.md.'
@@ -273,6 +274,7 @@ def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[s
     """
     sentences, advice = [], dict[str, None]()
     by_theory: dict[str, list[str]] = {}  # labels of agents, by their `Agent.theory_argument`
+    with_memory = {*results.rows.filter(col("users_per_stream").is_not_null())["agent"]}
     for label in results.names("agent"):
         maker: Any = None
         arguments: Mapping[str, Any] = {}
@@ -284,7 +286,14 @@ def notes_on_knowledge(results: Results, names: Mapping[str, str]) -> Iterator[s
         # not inherited, because a subclass may have other defaults
         if not arguments and (text := getattr(maker, "__dict__", {}).get("default_advice")):
             advice[text] = None
-        if sources := [SOURCE_TEXTS.get(source, source) for source in requirements(maker).values()]:
+        sources = [
+            SOURCE_TEXTS.get(source, source) + " (as its argument says)" * (argument in arguments)
+            for argument, source in requirements(maker).items()
+        ]
+        is_learner = isinstance(maker, type) and issubclass(maker, Learner)
+        if is_learner and label in with_memory and "gamma" not in {**maker.defaults, **arguments}:
+            sources.append("the users' discount")
+        if sources:
             sentences.append(f"{names.get(label, label)} was told {' and '.join(sources)}")
     if sentences:
         yield f"Besides clicks, {'; '.join(sentences)}."
