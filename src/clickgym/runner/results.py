@@ -323,13 +323,15 @@ class Results:
                 suffix determines the format: ``.pdf`` (with fonts that a paper can embed),
                 ``.svg``, ``.png``, or another format supported by matplotlib.
             log: whether both axes of the regret panels are logarithmic, from a thousandth of the
-                horizon on; True by default. With a ``reference``, both axes are always linear.
+                horizon on; True by default. With a ``reference``, both axes are always linear, as
+                are those of reward, which panels show where regret is unknown.
             by_instance: whether each instance of an environment has its own panel; by default, one
                 panel shows the average over all instances, unless two agents have no instance in
                 common.
             reference: the agent with which the other agents are compared. With a reference, the
                 figure shows each agent's difference from the reference in the same runs, and leaves
-                out agents that have no difference in the `table`. By default, there is none.
+                out agents that have no difference in the `table`, which its title names. By
+                default, there is none.
             emphasis: the agent whose line is thick; the thin lines of the other agents are drawn
                 over this line. By default, all lines are thin.
             names: a mapping from the names of agents, environments, instances and metrics to the

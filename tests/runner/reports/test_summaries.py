@@ -270,7 +270,8 @@ def test_regret_that_is_unknown_of_one_agent_is_shown_of_none():
     latex = results.to_latex()
     assert "Total reward after" in latex
     assert "Negative differences favour a." in latex
-    assert results.plot().axes[0].get_ylabel() == "cumulative reward"
+    (axes,) = results.plot().axes
+    assert (axes.get_ylabel(), axes.get_yscale()) == ("cumulative reward", "linear")
     nothing = unknown.with_columns(reward=polars.lit(None, polars.Float64))
     table = format_table(clickgym.Results.of_rows(polars.concat([nothing, known])))
     assert [row[1] for row in table.environments["E"]] == ["1.0 ± 0.0", "–"]

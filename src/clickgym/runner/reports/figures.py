@@ -174,6 +174,10 @@ def regret_figure(rows: polars.DataFrame, options: PlotOptions) -> Figure:
             over, is_mixed = describe_units(units), (units["over"] == "families").all()
             band = "" if is_mixed else " and 95 % confidence band"
             title = "One run" if over == "one run" else f"Mean{band} over {over}"
+            left_out = labels.keys() - line_of.keys() - {options.reference}
+            if left_out:
+                who = ", ".join(options.text(agent) for agent in labels if agent in left_out)
+                title += f"; no difference: {who}"
             figure.suptitle(textwrap.fill(title, int(LETTERS_PER_INCH * layout.width)), fontsize=11)
         lines = sorted(line_of.values(), key=lambda line: -np.max(line.get_ydata()))
         figure.legend(
@@ -300,7 +304,7 @@ def _draw(
     is_regret, floor = measure == "regret", -math.inf
     if is_regret and curves["regret"].null_count():
         measure = "reward"
-    if is_regret and options.log and (curves[measure] > MIN_DRAWN_REGRET).any():
+    if measure == "regret" and options.log and (curves[measure] > MIN_DRAWN_REGRET).any():
         floor = MIN_DRAWN_REGRET
         axes.set(xscale="log", yscale="log")
     label = options.text(measure)
