@@ -163,7 +163,8 @@ def _check_constructor(model_class: type[ClickModel]) -> None:
             is_required = size in arguments and arguments[size].default is inspect.Parameter.empty
             expect(
                 not (letter in shape and is_required),
-                f"the constructor requires {size}, which is the length of {name}; leave it out",
+                f"the constructor requires {size}, which is the length of {name}, whose shape is "
+                f"{shape!r}; leave {size} out, or correct the shape",
             )
 
 
@@ -175,9 +176,9 @@ def _draw_checked_model(
         actual = model.n_items, model.n_positions
     except ValueError as error:
         raise ValueError(
-            f"{model_class.__name__}: {error}; the check draws parameters from [0, 1], unless you "
-            "pass a number, as in check_click_model(MyModel, {'slope': 2.5}), or their default is "
-            "None"
+            f"{model_class.__name__}: {error}; the check draws parameters from [0, 1] in the "
+            f"shapes {dict(model_class.shapes)}, unless you pass a number, as in "
+            "check_click_model(MyModel, {'slope': 2.5}), or their default is None"
         ) from None
     except FAILURES as error:
         raise Fault(cause(error)) from None
