@@ -237,7 +237,7 @@ def _read_csv(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataF
 
     Raises:
         ValueError: a row spans several lines, or Polars cannot read the file. The message names the
-            first line in which a quoted field is not closed.
+            first line in which a quoted field is not closed, or which has too many fields.
     """
     with open_unzipped(path) as file:
         content = file.read().rstrip(b"\r\n")  # many programs end a file with an empty line
@@ -252,10 +252,17 @@ def _read_csv(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataF
         fault = f"the {n_lines:,} lines below the header contain {rows.height:,} rows"
     except pl.exceptions.ComputeError as error:
         fault = str(error)
+    mark = separator.encode()
+    n_columns = head.count(mark) + 1
     for number, line in enumerate(content.split(b"\n"), 1):
+        n_fields = line.count(mark) + 1
         if line.count(b'"') % 2:
-            text = short_repr(line.decode(errors="replace"))
-            raise ValueError(f"line {number} has a quotation mark without an end: {text}")
+            wrong = "has a quotation mark without an end"
+        elif n_fields > n_columns and b'"' not in line:
+            wrong = f"has {n_fields} fields for {n_columns} columns"
+        else:
+            continue
+        raise ValueError(f"line {number} {wrong}: {short_repr(line.decode(errors='replace'))}")
     raise ValueError(fault)
 
 
