@@ -163,6 +163,24 @@ def test_callback_warns_of_a_first_update_after_the_end():
         model.learn(128, RegretCallback(), reset_num_timesteps=False)
 
 
+@pytest.mark.parametrize(
+    ("env", "actions", "is_warned"),
+    [
+        ("PBMRank-v0", "rankings", True),
+        ("PBMRank-v0", "items", False),  # an episode is a list
+        ("CascadeMDPRank-v0", "rankings", False),
+    ],
+)
+def test_callback_warns_of_a_discount_where_no_list_changes_later_sessions(env, actions, is_warned):
+    envs, settings = vec_env(env, 8, actions=actions), {"n_steps": 2, "batch_size": 16}
+    model = sb3.PPO(
+        "MultiInputPolicy" if actions == "items" else PlackettLuceActorCritic, envs, **settings
+    )
+    with warnings.catch_warnings(record=True) as found:
+        model.learn(16, RegretCallback())
+    assert any("gamma is 0.99" in str(each.message) for each in found) == is_warned
+
+
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_logged_regret_of_streams_counts_each_session_once(limit, tmp_path):
     """This includes the sessions that end an episode, whose infos are stored elsewhere."""

@@ -6,6 +6,9 @@ import warnings
 
 from stable_baselines3.common.callbacks import BaseCallback
 
+from ...envs.env_properties import user_model_of
+from ...envs.wrappers.item_by_item import Choices
+
 
 class RegretCallback(BaseCallback):
     """Callback for stable-baselines3 that logs the regret of training as ``rollout/regret``: the
@@ -19,7 +22,7 @@ class RegretCallback(BaseCallback):
 
     Warns:
         UserWarning: ``learn`` is called with fewer steps than the model requires before its first
-            update.
+            update; or the model's ``gamma`` is not 0, although users have no memory.
 
     Example:
         >>> from stable_baselines3 import PPO
@@ -38,6 +41,15 @@ class RegretCallback(BaseCallback):
                 f"{type(self.model).__name__} learns for the first time after n_steps * "
                 f"n_envs = {rollout_steps:,} steps, and learn plays all of them, although you "
                 f"asked for {n_steps:,}: pass a smaller n_steps to the model",
+                stacklevel=5,
+            )
+        gamma = getattr(self.model, "gamma", 0.0)
+        users = user_model_of(self.training_env.get_attr("unwrapped")[0])
+        shows_lists = not isinstance(self.model.action_space, Choices)
+        if gamma and shows_lists and users is not None and not users.may_leave:
+            warnings.warn(
+                f"gamma is {gamma}, but no list changes the rewards of later sessions, which "
+                "therefore only add noise: pass gamma=0.0 to the model",
                 stacklevel=5,
             )
 
