@@ -147,6 +147,37 @@ def test_where_a_list_is_clicked_does_not_say_how_often():
     assert -50 < int(re.search(r"only (-?\d+)% ", checked.sentence)[1]) < 50
 
 
+def test_less_than_half_of_the_differences_in_numbers_of_clicks_is_too_little_to_trust():
+    """The interval of the numbers of clicks contains one half."""
+
+    def of_weak_moods(rng, attraction, ranking):
+        return attraction[ranking] * [0.7, 0.59, 0.5] * rng.uniform(0.92, 1.08)
+
+    checked = check_models(log_of(of_weak_moods, n=1_000), ["PBM"])
+    assert checked.table["low"][0] > 0.9
+    words = r"and (-?\d+)% \(-?\d+% to (\d+)%\) of the differences in their numbers of clicks"
+    share, most = map(int, re.search(words, checked.sentence).groups())
+    assert (share < 50 < most, checked.verdict) == (True, "unknown")
+
+
+def test_a_log_needs_sessions_with_and_without_a_click():
+    log = log_of(of_the_pbm, n=1_000)
+    assert check_models(log[log.clicks.any(axis=1)]).verdict == "unknown"
+    with pytest.raises(ValueError, match="no session of the log has a click"):
+        check_models(log[~log.clicks.any(axis=1)], ["PBM"])
+
+
+def test_lists_that_differ_from_todays_list_only_by_swaps_are_named():
+    log = log_of(of_the_pbm)
+    is_today = (log.items % 3 == LISTS[0]).all(axis=1)
+    is_shown_less = np.arange(len(log)) % 2 == 0
+    by_swaps = check_models(log[is_today | is_shown_less], ["PBM"])
+    assert (by_swaps.verdict, "at only two positions" in by_swaps.sentence) == ("can", True)
+    is_today = (log.items % 3 == LISTS[3]).all(axis=1)
+    by_more = check_models(log[is_today | is_shown_less], ["PBM"])
+    assert (by_more.verdict, "at only two positions" in by_more.sentence) == ("can", False)
+
+
 def test_the_most_frequent_lists_are_left_out():
     """At most five lists of a query are left out, each shown in at least 100 sessions, so the
     twelve rarely shown lists are not.

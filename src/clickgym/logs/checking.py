@@ -53,6 +53,8 @@ MIN_QUERIES = 5
 RESAMPLES = 10_000
 """The number of bootstrap samples of the queries from which a 95 % interval is computed."""
 
+UNKNOWN = "This log cannot tell whether simulations can be trusted to order lists like its own"
+
 Indices = NDArray[np.integer[Any]]
 
 
@@ -72,7 +74,8 @@ class Simulability(NamedTuple):
         verdict: ``"can"`` if simulations can be trusted; ``"cannot"`` if not, because the interval
             of the best model is below one half, or the same interval for the numbers of clicks on
             whole lists; and ``"unknown"`` if the log does not decide, for example because the
-            interval of the best model contains one half.
+            interval of the best model contains one half, or because the model predicts less than
+            half of the differences in numbers of clicks.
         sentence: the verdict as a sentence, and then any notes on the log.
     """
 
@@ -92,7 +95,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
 
     ⚠ At most five lists of each query are left out. All of these lists, and all positions in a
     list, have the same weight, however often the lists were shown. Positions are ignored if the
-    query's other lists showed the item there in fewer than 30 sessions.
+    query's other lists showed the item in fewer than 30 sessions.
 
     Args:
         log: the sessions of one or more queries; some queries must have at least two different
@@ -123,13 +126,19 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     rounds = _rounds(log.queries[first], counts)
     n_lists = int((rounds >= 0).sum())
     if not n_lists:
-        fault = "the log is too small for this check"
+        fault = (
+            f"no list can be left out, because the most frequent one was shown in {counts.max():,} "
+            "sessions"
+        )
         if len(first) == len(np.unique(log.queries)):
             fault = "each query of the log has a single list, so no list can be predicted"
         raise ValueError(
             f"{fault}: expected a query with at least two different lists, one of them shown in "
-            f"{MIN_SESSIONS} sessions or more"
+            f"{MIN_SESSIONS} sessions or more; lists in random order are hardly ever the same, so "
+            "show them in a few percent of the sessions, and today's list in the others"
         )
+    if not log.clicks.any():
+        raise ValueError("no session of the log has a click; check the column clicked")
     # Both arrays of a part, for positions and for whole lists, have these columns: the query; the
     # noise of the list's rate; the noise of both rates; the squared errors of the other lists'
     # rate, and of each model. The rate of a list is its number of clicks per session.
@@ -149,7 +158,27 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     table, n_queries = _error_table(errors, models)
     of_lists, _ = _error_table(errors_of_lists, models)
     verdict, sentence = _verdict(table, of_lists, n_lists, n_queries)
+    if verdict == "can" and log.clicks.any(axis=1).all():
+        verdict, sentence = "unknown", f"{UNKNOWN}, because no session is without a click."
+    elif verdict == "can" and _differ_by_swaps(log, first, counts):
+        sentence += (
+            " The lists of a query differ from its most frequent list at only two positions, so "
+            "this is not known of lists that differ more."
+        )
     return Simulability(table, verdict, f"{sentence} {log_notes(log)}".strip())
+
+
+def _differ_by_swaps(log: ClickLog, first: Indices, counts: Indices) -> bool:
+    """Return whether each list differs from its query's most frequent list at two positions at
+    most. ``first`` and ``counts`` are, for each list, a session and the number of sessions.
+    """
+    queries = log.queries[first]
+    order = np.lexsort((-counts, queries))
+    _, starts = np.unique(queries[order], return_index=True)
+    most_frequent = np.zeros(len(log.query_labels), np.int64)
+    most_frequent[queries[order[starts]]] = first[order[starts]]
+    is_other = log.items[first] != log.items[most_frequent[queries]]
+    return bool(is_other.sum(axis=1).max() <= 2)
 
 
 def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, int]:
@@ -164,8 +193,12 @@ def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, i
     error, predicted = (
         figures[0] for figures in _errors_and_shares(sums.sum(axis=0, keepdims=True))
     )
-    low, high = np.percentile(_errors_and_shares(draws)[1], [2.5, 97.5], axis=0)
-    has_few = len(labels) < MIN_QUERIES
+    # In some draws, lists may differ by chance alone, so that the share is unknown.
+    drawn = _errors_and_shares(draws)[1]
+    with np.errstate(invalid="ignore"):
+        low = np.percentile(np.nan_to_num(drawn, nan=-np.inf), 2.5, axis=0)
+        high = np.percentile(np.nan_to_num(drawn, nan=np.inf), 97.5, axis=0)
+    has_few = (len(labels) < MIN_QUERIES) | ~np.isfinite(low) | ~np.isfinite(high)
     table = pl.DataFrame(
         {
             "model": models,
@@ -280,9 +313,8 @@ def _verdict(
     basis = f"{counted(n_lists, 'list')} of {queries}, each left out once"
     best = table.sort("error").select("model", "predicted", "low", "high")
     model, share, low, high = best.row(0)
-    unknown = "This log cannot tell whether simulations can be trusted to order lists like its own"
     if np.isnan(share):
-        return "unknown", f"{unknown}: its lists differ by chance alone ({basis})."
+        return "unknown", f"{UNKNOWN}: its lists differ by chance alone ({basis})."
     interval = f" ({low:.0%} to {high:.0%})" if low <= high else ""
     prediction = f"{share:.0%}{interval} of the differences between lists ({basis})"
     fact = f"the best model, {model}, predicts {prediction}"
@@ -294,10 +326,19 @@ def _verdict(
             "clicks."
         )
     if low > TRUSTED:
+        numbers = ", whose numbers of clicks differ too little to be tested"
+        if least <= most:
+            numbers = (
+                f", and {of_totals:.0%} ({least:.0%} to {most:.0%}) of the differences in their "
+                "numbers of clicks"
+            )
+        if least <= most and of_totals < TRUSTED:
+            return "unknown", f"{UNKNOWN}: {fact}{numbers}."
         is_alone = len(table) > 1 and (best["low"] > TRUSTED).sum() == 1
         advice = f" Use the users of {model}, even if fit prefers another model." * is_alone
         return "can", (
-            f"Simulations of this log can be trusted to order lists like those of the log: {fact}. "
+            f"Simulations of this log can be trusted to order lists like those of the log: {fact}"
+            f"{numbers}. "
             f"They are less reliable about how much a list gains.{advice}"
         )
     if high < TRUSTED:
@@ -307,4 +348,4 @@ def _verdict(
         hint = f"; an interval needs {MIN_QUERIES} queries"
     elif np.isnan(low):
         hint = "; there is no interval, because the lists hardly differ"
-    return "unknown", f"{unknown}: {fact}{hint}."
+    return "unknown", f"{UNKNOWN}: {fact}{hint}."
