@@ -214,8 +214,8 @@ CALLS = {
     "item and query are both read from the column 'query'": lambda: logs.read_log(
         ROW, columns={"item": "query"}
     ),
-    "positions of a session begin at 2; expected 0 or 1": lambda: logs.read_log(
-        {**ROW, "query": ["q"]}
+    "positions of session 'a' begin at 2, and 1 of 1 sessions do not begin at 0 or 1": lambda: (
+        logs.read_log({**ROW, "query": ["q"]})
     ),
     "items have features, which a click log": lambda: logs.record(
         linear(), gym.make("ContextualPBMRank-v0"), 9

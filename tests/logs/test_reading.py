@@ -199,11 +199,15 @@ def test_floats_that_were_rounded_are_no_labels(labels, found):
         (HEAD + "1,q,first,a,0\n", "line 2 has 'first' in the column position; expected a number"),
         (
             HEAD + "1,q,1,a,0\n1,q,1,b,1\n",
-            "log.csv: session '1' lacks a position, or has one twice",
+            "log.csv: session '1' has position 1 twice, with different items",
         ),
-        (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "session '1' lacks a position"),
+        (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "session '1' lacks position 2: .* are 1, 3;"),
+        (HEAD + "1,q,1,a,0\n1,q,1,a,1\n", "position 1 twice, with the same item, once clicked and"),
+        (HEAD + "1,q,1,a,1\n" * 2, "position 1 twice, in the same row, which was delivered twice"),
+        (HEAD + "1,q,0,a,1\n2,q,1,a,1\n3,q,1,a,1\n", "'1' begins at position 0, but most sessi"),
+        (HEAD + '1,q,1,"",0\n', "line 2 has '' in the column item; expected a label$"),
         (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "session '1' shows an item twice"),
-        (HEAD + "1,q,1,a,1\n1,q,3,b,1\n", "lacks a position.*: all rows are clicks; add a row for"),
+        (HEAD + "1,q,1,a,1\n1,q,3,b,1\n", "lacks position 2.*: all rows are clicks; add a row for"),
         (HEAD + ",q,1,a,0\n", "line 2 has None in the column session; expected a label"),
         (HEAD.encode("utf-16"), r"log.csv cannot be read \(the file is neither text in UTF-8 nor"),
         # shifted fields that are not read
@@ -246,7 +250,7 @@ def test_one_damaged_session_in_a_thousand_is_left_out_and_said(log_file):
     lists[1999] = ("1999,q,0,a,0\n", lists[1999][1])  # the others are counted from 1
     lists[0] = ("0,q,1,a,0\n", "0,q,2,b,0\n")
     text = HEAD + "".join(map("".join, lists))
-    with pytest.warns(UserWarning, match=r"left out 2 of 2,000 .*'7' lacks a position"):
+    with pytest.warns(UserWarning, match=r"left out 2 of 2,000 .*'7' has position 2 twice"):
         log = read_log(log_file("log.csv", text))
     assert rows(log)[1:] == [("q", ["a", "b"], [0, 1])] * 1997
     text = text.replace("\n13,q,2", "\n13,q,3")
@@ -260,7 +264,7 @@ def test_pages_of_a_session_in_two_files_are_one_list(tmp_path):
     for files in (tmp_path / "*.csv", [tmp_path / "2.csv", tmp_path / "1.csv"]):
         assert rows(read_log(files)) == [("q", ["a", "b", "c", "d"], [1, 0, 0, 1])]
     (tmp_path / "2.csv").write_text(HEAD + "s,q,1,c,0\n")
-    with pytest.raises(ValueError, match="session 's' lacks a position, or has one twice"):
+    with pytest.raises(ValueError, match="session 's' has position 1 twice, with different"):
         read_log(tmp_path / "*.csv")
 
 
@@ -270,11 +274,22 @@ def test_ids_may_restart_in_each_file(tmp_path, printed, refused):
         lines = (f"{n},q,1,{a},1\n{n},q,2,{b},0\n" for n in range(240) for a, b in [lists[n % 2]])
         (tmp_path / name).write_text(HEAD + "".join(lines))
     cause = "240 session ids occur in more than one file; .* pass ids_per_file=True, or --ids-per-f"
-    with pytest.raises(ValueError, match=f"1.csv and 1 more: session '0' lacks .*: {cause}"):
+    with pytest.raises(ValueError, match=f"1.csv and 1 more: session '0' has .*: {cause}"):
         read_log(tmp_path / "*.csv")
     log = read_log(tmp_path / "*.csv", ids_per_file=True)
     assert rows(log)[::240] == [("q", ["a", "b"], [1, 0]), ("q", ["b", "a"], [1, 0])]
     assert log.source["ids_per_file"]
+    (tmp_path / "3.csv").write_text((tmp_path / "1.csv").read_text())
+    copies = [tmp_path / "1.csv", tmp_path / "3.csv"]
+    with pytest.raises(ValueError, match=r"3.csv has the same rows as .*1.csv; if it is a copy,"):
+        read_log(copies)
+    with pytest.warns(match="has the same rows as"):
+        assert len(read_log(copies, ids_per_file=True)) == 480
+    for name in ("3.csv", "4.csv"):  # without rows
+        (tmp_path / name).write_text(HEAD)
+    assert len(read_log(tmp_path / "[134].csv")) == 240
+    for name in ("3.csv", "4.csv"):
+        (tmp_path / name).unlink()
     files = [str(tmp_path / "1.csv"), str(tmp_path / "2.csv")]
     fit = ["fit", *files, "--model", "CM", "--out", str(tmp_path / "q.json")]
     for command in (fit, ["check-models", *files]):

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from glob import glob
+from importlib.util import find_spec
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
@@ -74,16 +75,16 @@ def read_log(
 
     Raises:
         ValueError: Polars cannot read a file; a row of a CSV file spans several lines; a column is
-            missing or contains invalid values; only some of the files have a column ``query``; or
-            more than one session in a thousand is damaged. A damaged session lacks a position,
-            contains a position or an item twice, or has two queries. The message names the file,
-            and the row or the session.
+            missing or contains invalid values; only some of the files have a column ``query``; two
+            files have the same rows; or more than one session in a thousand is damaged. A damaged
+            session lacks a position, contains a position or an item twice, or has two queries. The
+            message names the file, and the row or the session.
         FileNotFoundError: a file does not exist.
 
     Warns:
         UserWarning: at most one session in a thousand is damaged, and these sessions were left out;
-            there is no column ``query``; or two labels differ only in zeros at the beginning, such
-            as 7 and 007.
+            there is no column ``query``; two labels differ only in zeros at the beginning, such as
+            7 and 007; or two files that number their own sessions have the same rows.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -115,6 +116,7 @@ def read_log(
             _read_file(file, names).with_columns(file=pl.lit(number, pl.Int32))
             for number, file in enumerate(files)
         ]
+        _check_copies(files, tables, ids_per_file=ids_per_file)
         without_query = [
             file for file, table in zip(files, tables, strict=True) if "query" not in table
         ]
@@ -130,6 +132,8 @@ def read_log(
         if hasattr(frame, "reset_index"):  # a pandas frame, whose index Polars would drop
             levels = [level for level in frame.index.names if level is not None]
             frame = frame.reset_index([level for level in levels if level not in frame])
+            if find_spec("pyarrow") is None:
+                raise ImportError("to read a pandas frame, type: pip install pyarrow")
             with one_line_errors(name, "cannot be read", "expected one type in each column"):
                 frame = pl.DataFrame(frame)
         table = pl.DataFrame(frame)
@@ -179,6 +183,22 @@ def _files_of(pattern: str | PathLike[str]) -> list[Path]:
         cure = "; separate columns by commas" if "=" in path.name else ""
         raise FileNotFoundError(f"{path}: no such file{suggestions(path.name, others)}{cure}")
     return [Path(match) for match in matches]
+
+
+def _check_copies(
+    files: Sequence[Path], tables: Sequence[pl.DataFrame], *, ids_per_file: bool
+) -> None:
+    """Raise a ValueError if two files have the same rows; if each file numbers its own sessions,
+    only warn, because small files may be alike.
+    """
+    seen: dict[Any, Path] = {}  # files by the sum of their rows' hashes
+    for file, table in zip(files, tables, strict=True):
+        other = seen.setdefault(table.drop("file").hash_rows().sum(), file)
+        if other is not file and table.height:
+            message = f"{file} has the same rows as {other}; if it is a copy, leave it out"
+            if not ids_per_file:
+                raise ValueError(message)
+            warnings.warn(message, stacklevel=3)
 
 
 def log_name(files: Sequence[str | PathLike[str]]) -> str:
@@ -252,6 +272,8 @@ def _read_csv(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataF
         fault = f"the {n_lines:,} lines below the header contain {rows.height:,} rows"
     except pl.exceptions.ComputeError as error:
         fault = str(error)
+        if "utf-8" in fault:
+            fault += ": save the file as UTF-8"
     mark = separator.encode()
     n_columns = head.count(mark) + 1
     for number, line in enumerate(content.split(b"\n"), 1):
@@ -296,24 +318,33 @@ def _parse_rows(
         raise ValueError(
             f"{name} has no column {' or '.join(missing.values())}; its columns are "
             f"{', '.join(map(short_repr, columns[:30]))}; pass columns={mapping}, or "
-            f"--columns {options}{optional}"
+            f"--columns {options}{optional}; if each row is a whole list, make a row for each item "
+            "first (docs/fit.md, One row for each list)"
         )
     rows = {}
     for role, column in names.items():
         if column not in table.columns:
             continue
+        if isinstance(table.schema[column], pl.List | pl.Array):
+            raise ValueError(
+                f"{name}: the column {column} has a list in each row; make a row for each item "
+                "first (docs/fit.md, One row for each list)"
+            )
         with one_line_errors(
             f"{name}: the column {column}", "cannot be read", f"expected {ROLES[role]}"
         ):
             if ROLES[role] == "a label":
                 rows[role] = label_text(table[column])
+                if role == "item":
+                    rows[role] = rows[role].set(rows[role] == "", None)
             else:
                 rows[role] = table.select(_numbers(role, column, table.schema[column]))[column]
         gaps = rows[role].is_null()
         if gaps.any():
             row = gaps.arg_true()[0]
             value, expected = table[column][row], ROLES[role]
-            if expected == "a label" and value is not None and value == value:  # not nan
+            is_number = value not in (None, "") and value == value  # not nan
+            if expected == "a label" and is_number:
                 expected += "; floats of this size are rounded, so save integers or text instead"
             raise ValueError(
                 f"{name}: {row_word} {row + first} has {short_repr(value)} in the column {column}; "
@@ -399,16 +430,21 @@ def _find_damaged(
         starts, lengths: ``(N,)`` the first row of each session, and the session's number of rows.
     """
     positions = rows["position"].to_numpy()
-    first = int(np.median(positions[starts]))
-    if first not in (0, 1):
+    median = np.median(positions[starts])
+    first = int(median)
+    if median not in (0, 1):
+        is_late = ~np.isin(positions[starts], (0, 1))
+        late = int(is_late.argmax())
         raise ValueError(
-            f"{name}: the positions of a session begin at {first}; expected 0 or 1, and a row for "
-            "each position of each session"
+            f"{name}: the positions of session {rows['session'][int(starts[late])]!r} begin at "
+            f"{positions[starts[late]]:g}, and {is_late.sum():,} of {len(starts):,} sessions do "
+            "not begin at 0 or 1; expected a row for each position of each session, from the first "
+            "page on"
         )
     first_rows = np.repeat(starts, lengths)
     expected = np.arange(len(rows)) - first_rows + first
     faults = {
-        "lacks a position, or has one twice": positions != expected,
+        "positions": positions != expected,
         "shows an item twice": rows.select("number", "item").is_duplicated().to_numpy(),
         "has two queries": (rows["query"] != rows["query"][first_rows]).to_numpy(),
     }
@@ -417,6 +453,9 @@ def _find_damaged(
     if damaged.any():
         session = int(damaged.argmax())
         fault = list(faults)[has_fault[:, session].argmax()]
+        if fault == "positions":
+            part = rows.slice(int(starts[session]), int(lengths[session]))
+            fault = _fault_of_positions(part, first)
         example = f"session {rows['session'][int(starts[session])]!r} {fault}"
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
         if damaged.mean() > MAX_DAMAGED:
@@ -441,6 +480,25 @@ def _find_damaged(
             f"{name}: left out {counts}, which are damaged; for example, {example}", stacklevel=4
         )
     return damaged
+
+
+def _fault_of_positions(session: pl.DataFrame, first: int) -> str:
+    """Return what is wrong with the positions of a session, which should count from ``first``."""
+    repeated = session.filter(pl.col("position").is_duplicated())
+    if repeated.height:
+        position = repeated["position"][0]
+        same = repeated.filter(position=position).drop("file", strict=False)
+        how = "with different items"
+        if same["item"].n_unique() == 1:
+            how = "with the same item, once clicked and once not"
+            if same["clicked"].n_unique() == 1:
+                how = "in the same row, which was delivered twice"
+        return f"has position {position:g} twice, {how}"
+    given = session["position"].to_list()
+    if given[0] < first:
+        return f"begins at position {given[0]:g}, but most sessions begin at {first}"
+    lacking = next(p for p in range(first, first + len(given) + 1) if p not in given)
+    return f"lacks position {lacking}: its positions are {', '.join(f'{p:g}' for p in given[:8])}"
 
 
 def _ids_in_two(rows: pl.DataFrame, column: str) -> int:
