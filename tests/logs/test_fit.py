@@ -166,7 +166,7 @@ def test_users_say_where_they_come_from(log_file, tmp_path, printed):
     assert notes["log_likelihood"].keys() == {"PBM", "CM"}
     assert notes["log_likelihood"]["CM"] is None
     shown = printed(["show", str(two)])
-    for words in ("from the click log a.csv and 1 more", "item doc_id", "seed: 1", "CM None"):
+    for words in ("from the click log a.csv and 1 more", "item doc_id", "seed: 1", "CM -inf"):
         assert words in shown
     for users in (load_instance, str):  # with a label, and without
         first, second = [fingerprint_of(users(path), users(path)) for path in (one, two)]

@@ -122,7 +122,7 @@ def _as_text(fact: Any) -> str:
         return ", ".join(f"{name} {_as_text(value)}" for name, value in fact.items())
     if isinstance(fact, list):
         return "; ".join(map(_as_text, fact))
-    return str(fact)
+    return "-inf" if fact is None else str(fact)  # a likelihood, because JSON has no infinity
 
 
 def _docstring_of(obj: Any) -> str:
