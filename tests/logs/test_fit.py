@@ -95,6 +95,10 @@ def test_production_list_is_the_most_frequent_one():
     with pytest.warns(UserWarning, match="'q': 2 lists were shown most often, in 2 of 4 sessions"):
         instance = fit_models(log[2:], ["CM"], n_items=5, test_share=0).instances["q"]
     assert [instance.labels[item] for item in instance.initial_ranking[:3]] == ["a", "e", "c"]
+    items = [[0, 1]] * 3 + [[2, 3]] * 2 + [[3, 2]] * 2  # each item of the list is shown less often
+    log = ClickLog(items, np.zeros((7, 2)), [0] * 7, tuple("abcd"), ("q",))
+    with pytest.warns(UserWarning, match="the instance lacks 1 item of today's list"):
+        fit_models(log, ["CM"], n_items=3, test_share=0)
 
 
 def test_the_order_of_sessions_and_labels_does_not_matter():

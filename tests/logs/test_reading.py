@@ -204,7 +204,11 @@ def test_floats_that_were_rounded_are_no_labels(labels, found):
         (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "session '1' lacks position 2: .* are 1, 3;"),
         (HEAD + "1,q,1,a,0\n1,q,1,a,1\n", "position 1 twice, with the same item, once clicked and"),
         (HEAD + "1,q,1,a,1\n" * 2, "position 1 twice, in the same row, which was delivered twice"),
-        (HEAD + "1,q,0,a,1\n2,q,1,a,1\n3,q,1,a,1\n", "'1' begins at position 0, but most sessi"),
+        (HEAD + "1,q,0,a,1\n2,q,1,a,1\n3,q,1,a,1\n", "'1' begins at position 0, but other sess"),
+        (
+            HEAD + "1,q,0,a,1\n2,q,1,a,1\n",
+            "'2' begins at position 1, but other sessions begin at 0",
+        ),
         (HEAD + '1,q,1,"",0\n', "line 2 has '' in the column item; expected a label$"),
         (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "session '1' shows an item twice"),
         (HEAD + "1,q,1,a,1\n1,q,3,b,1\n", "lacks position 2.*: all rows are clicks; add a row for"),

@@ -321,9 +321,9 @@ def _verdict(
     *_, of_totals, least, most = of_lists.row(by_predicate=pl.col("model") == model)
     if most < TRUSTED:
         return "cannot", (
-            f"Simulations of this log cannot be trusted to order its lists: {fact}, but only "
-            f"{of_totals:.0%} ({least:.0%} to {most:.0%}) of the differences in their numbers of "
-            "clicks."
+            "Simulations of this log cannot be trusted to tell which lists get how many clicks: "
+            f"{fact}, but only {of_totals:.0%} ({least:.0%} to {most:.0%}) of the differences in "
+            "their numbers of clicks."
         )
     if low > TRUSTED:
         numbers = ", whose numbers of clicks differ too little to be tested"
@@ -334,8 +334,10 @@ def _verdict(
             )
         if least <= most and of_totals < TRUSTED:
             return "unknown", f"{UNKNOWN}: {fact}{numbers}."
-        is_alone = len(table) > 1 and (best["low"] > TRUSTED).sum() == 1
-        advice = f" Use the users of {model}, even if fit prefers another model." * is_alone
+        # Without a test of the numbers of clicks, the model that fit prefers may misorder lists.
+        is_best = (best["low"] > TRUSTED).sum() == 1 or not least <= most
+        advice = f" Use the users of {model}, even if fit prefers another model."
+        advice *= len(table) > 1 and is_best
         return "can", (
             f"Simulations of this log can be trusted to order lists like those of the log: {fact}"
             f"{numbers}. "

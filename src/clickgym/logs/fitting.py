@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from ..core.checks import check_count, check_kind, check_labels, check_number, check_seed
 from ..core.messages import short_repr
 from ..core.statistics import half_width
+from ..core.text import counted
 from ..envs import ClickModel, Instance
 from .estimation.counting import by_query
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator, check_models_to_fit
@@ -139,7 +140,8 @@ def fit_models(
     Warns:
         ConvergenceWarning: EM with a ``tol`` had not converged after its last step.
         UserWarning: several lists of a query were shown equally often, and most often. The first
-            of them in the order of the items' labels becomes the instance's initial ranking.
+            of them in the order of the items' labels becomes the instance's initial ranking. Or an
+            instance lacks items of its query's most frequent list.
 
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
@@ -288,6 +290,13 @@ def _make_instance(
             stacklevel=3,
         )
     production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
+    n_lost = len({*production} - {*items})
+    if n_lost:
+        warnings.warn(
+            f"query {short_repr(query)}: the instance lacks {counted(n_lost, 'item')} of today's "
+            "list; to keep them, let it have more items (n_items, or --items)",
+            stacklevel=3,
+        )
     initial = dict.fromkeys([*filter(set(items).__contains__, production), *items])
     return Instance(
         name=query,

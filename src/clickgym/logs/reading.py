@@ -432,7 +432,7 @@ def _find_damaged(
     positions = rows["position"].to_numpy()
     median = np.median(positions[starts])
     first = int(median)
-    if median not in (0, 1):
+    if median not in (0, 0.5, 1):
         is_late = ~np.isin(positions[starts], (0, 1))
         late = int(is_late.argmax())
         raise ValueError(
@@ -495,8 +495,8 @@ def _fault_of_positions(session: pl.DataFrame, first: int) -> str:
                 how = "in the same row, which was delivered twice"
         return f"has position {position:g} twice, {how}"
     given = session["position"].to_list()
-    if given[0] < first:
-        return f"begins at position {given[0]:g}, but most sessions begin at {first}"
+    if given[0] != first and given[0] in (0, 1):
+        return f"begins at position {given[0]:g}, but other sessions begin at {first}"
     lacking = next(p for p in range(first, first + len(given) + 1) if p not in given)
     return f"lacks position {lacking}: its positions are {', '.join(f'{p:g}' for p in given[:8])}"
 
