@@ -194,9 +194,11 @@ def test_a_module_or_an_instance_in_an_id_does_not_make_another_environment():
 def test_parallel_streams_with_too_few_users_are_named(tmp_path):
     """Every stream begins with a new user, so short runs on many streams have too many of them."""
 
-    def play(n_streams, sessions):
+    def play(n_streams, sessions, **limit):
         users = {"instance": "clickbait:mean_sessions=10", "autoreset_mode": "SameStep"}
-        envs = clickgym.RecordVectorRegret(gym.make_vec("CascadeMDPRank-v0", n_streams, **users))
+        envs = clickgym.RecordVectorRegret(
+            gym.make_vec("CascadeMDPRank-v0", n_streams, **users, **limit)
+        )
         envs.reset(seed=0)
         while envs.meter.step < sessions:
             envs.step(envs.action_space.sample())
@@ -206,6 +208,9 @@ def test_parallel_streams_with_too_few_users_are_named(tmp_path):
         few = play(8, 200)
     enough = [play(2, 200), play(1, 201)]
     assert [result.users_per_stream for result in (few, *enough)] == [2.5, 10, None]
+    with pytest.warns(match="max_episode_steps=2 ends"):
+        cut = play(8, 200, max_episode_steps=2)
+    assert cut.users_per_stream == pytest.approx(25 / (1 + 0.9))
     results = clickgym.Results([few, *enough])
     results.write(tmp_path / "new")
     for kept in (results, clickgym.Results(tmp_path / "new")):

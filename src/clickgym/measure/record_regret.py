@@ -162,7 +162,8 @@ class _Recorder:
                 stacklevel=2,
             )
         n_streams = getattr(self, "num_envs", 1)
-        n_users = users_per_stream(user_model_of(self._stream), last, n_streams)
+        users, limit = user_model_of(self._stream), _episode_limit(self._stream)
+        n_users = users_per_stream(users, last, n_streams, limit)
         if n_users is not None and n_users < MIN_USERS:
             warnings.warn(few_users_message(agent, n_users, n_streams, last), stacklevel=2)
         steps = checkpoint_steps(last)
@@ -390,12 +391,15 @@ class RecordVectorRegret(_Recorder, VectorWrapper):
         self.meter.add(regret, reward, int(clicks.sum()))
 
 
+def _episode_limit(stream: Any) -> int | None:
+    """Return the number of sessions after which a stream's episodes end; None if there is none."""
+    own = getattr(stream, "max_episode_steps", None)
+    return own or getattr(stream.spec, "max_episode_steps", None)
+
+
 def _warn_of_short_episodes(stream: Any) -> None:
     """Warn if episodes of users with memory, which end when the user leaves, have a limit."""
-    model = user_model_of(stream)
-    limit = getattr(stream, "max_episode_steps", None) or getattr(
-        stream.spec, "max_episode_steps", None
-    )
+    model, limit = user_model_of(stream), _episode_limit(stream)
     if limit and model is not None and model.max_episode_steps is None:
         warnings.warn(
             f"{name_of(stream)}: max_episode_steps={limit} ends episodes before users leave, and "

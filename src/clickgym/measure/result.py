@@ -78,7 +78,9 @@ def few_users_message(agent: str, n_users: float, n_streams: int, sessions: int)
     )
 
 
-def users_per_stream(model: UserModel | None, sessions: int, n_streams: int) -> float | None:
+def users_per_stream(
+    model: UserModel | None, sessions: int, n_streams: int, limit: int | None = None
+) -> float | None:
     """Return the expected number of users on each of several parallel streams; None if there is
     only one stream, or users have no memory.
 
@@ -86,11 +88,16 @@ def users_per_stream(model: UserModel | None, sessions: int, n_streams: int) -> 
         model: the users; None in environments from other packages.
         sessions: the number of sessions on all streams together.
         n_streams: the number of streams, B.
+        limit: the number of sessions after which an episode ends, even if its user would stay; by
+            default, there is none.
     """
-    mean_sessions = None if model is None else model.knowledge("mean_sessions")
-    if mean_sessions is None or n_streams == 1:
+    stay = None if model is None else model.knowledge("mean_sessions")
+    if model is None or stay is None or n_streams == 1:
         return None
-    return float(sessions / n_streams / mean_sessions)
+    if limit is not None:
+        has_fixed_stay = model.n_sessions is not None
+        stay = min(stay, limit) if has_fixed_stay else stay * (1.0 - model.discount**limit)
+    return float(sessions / n_streams / stay)
 
 
 RUN_COLUMNS = {

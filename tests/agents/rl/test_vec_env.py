@@ -181,6 +181,13 @@ def test_callback_warns_of_a_discount_where_no_list_changes_later_sessions(env, 
     assert any("gamma is 0.99" in str(each.message) for each in found) == is_warned
 
 
+def test_callback_warns_of_no_discount_where_users_have_a_memory():
+    envs = vec_env("CascadeMDPRank-v0", 8)
+    model = sb3.PPO(PlackettLuceActorCritic, envs, n_steps=2, batch_size=16, gamma=0.0)
+    with pytest.warns(UserWarning, match=r"pass their discount, gamma=0\.9667, to the model"):
+        model.learn(16, RegretCallback())
+
+
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_logged_regret_of_streams_counts_each_session_once(limit, tmp_path):
     """This includes the sessions that end an episode, whose infos are stored elsewhere."""

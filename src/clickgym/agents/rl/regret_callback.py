@@ -22,7 +22,8 @@ class RegretCallback(BaseCallback):
 
     Warns:
         UserWarning: ``learn`` is called with fewer steps than the model requires before its first
-            update; or the model's ``gamma`` is not 0, although users have no memory.
+            update; or the model's ``gamma`` is not 0, although users have no memory, or is 0,
+            although they have one.
 
     Example:
         >>> from stable_baselines3 import PPO
@@ -50,6 +51,12 @@ class RegretCallback(BaseCallback):
             warnings.warn(
                 f"gamma is {gamma}, but no list changes the rewards of later sessions, which "
                 "therefore only add noise: pass gamma=0.0 to the model",
+                stacklevel=5,
+            )
+        if users is not None and gamma == 0 and 0 < users.discount < 1:
+            warnings.warn(
+                "gamma is 0, but users have a memory, and their later sessions depend on the list: "
+                f"pass their discount, gamma={users.discount:.4g}, to the model",
                 stacklevel=5,
             )
 
