@@ -149,6 +149,7 @@ def logged(algorithm, policy, envs, folder):
     model = algorithm(policy, envs, **settings)
     model.set_logger(configure(str(folder), ["json"]))
     model.learn(120, RegretCallback(), log_interval=1)
+    model.logger.close()
     lines = map(json.loads, (folder / "progress.json").read_text().splitlines())
     return [line["rollout/regret"] for line in lines if "rollout/regret" in line]
 
