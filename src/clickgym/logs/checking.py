@@ -54,6 +54,7 @@ RESAMPLES = 10_000
 """The number of bootstrap samples of the queries from which a 95 % interval is computed."""
 
 UNKNOWN = "This log cannot tell whether simulations can be trusted to order lists like its own"
+"""The beginning of the sentence for the verdict ``"unknown"``."""
 
 Indices = NDArray[np.integer[Any]]
 
@@ -123,15 +124,18 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     check_models_to_fit(models or ("",))
     _, log = sorted_log(log)
     first, index, counts = unique_rows(np.column_stack([log.queries, log.items]))
-    rounds = _rounds(log.queries[first], counts)
-    n_lists = int((rounds >= 0).sum())
+    ranks, n_of_query = _ranks(log.queries[first], counts)
+    can_be_left_out = (n_of_query > 1) & (counts >= MIN_SESSIONS) & (ranks < MAX_LISTS)
+    # The most frequent lists of a query are left out in different rounds; the others, never.
+    rounds = np.where(can_be_left_out, (ranks + log.queries[first]) % ROUNDS, -1)
+    n_lists = int(can_be_left_out.sum())
     if not n_lists:
-        fault = (
-            f"no list can be left out, because the most frequent one was shown in {counts.max():,} "
-            "sessions"
-        )
-        if len(first) == len(np.unique(log.queries)):
-            fault = "each query of the log has a single list, so no list can be predicted"
+        fault = "each query of the log has a single list, so no list can be predicted"
+        if (n_of_query > 1).any():
+            most = counts[n_of_query > 1].max()
+            fault = (
+                f"no list of a query with several lists was shown in more than {most:,} sessions"
+            )
         raise ValueError(
             f"{fault}: expected a query with at least two different lists, one of them shown in "
             f"{MIN_SESSIONS} sessions or more; lists in random order are hardly ever the same, so "
@@ -160,7 +164,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     verdict, sentence = _verdict(table, of_lists, n_lists, n_queries)
     if verdict == "can" and log.clicks.any(axis=1).all():
         verdict, sentence = "unknown", f"{UNKNOWN}, because no session is without a click."
-    elif verdict == "can" and _differ_by_swaps(log, first, counts):
+    elif verdict == "can" and _differ_by_swaps(log, first, first[ranks == 0]):
         sentence += (
             " The lists of a query differ from its most frequent list at only two positions, so "
             "this is not known of lists that differ more."
@@ -168,16 +172,13 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     return Simulability(table, verdict, f"{sentence} {log_notes(log)}".strip())
 
 
-def _differ_by_swaps(log: ClickLog, first: Indices, counts: Indices) -> bool:
+def _differ_by_swaps(log: ClickLog, first: Indices, most_frequent: Indices) -> bool:
     """Return whether each list differs from its query's most frequent list at two positions at
-    most. ``first`` and ``counts`` are, for each list, a session and the number of sessions.
+    most. The arguments are a session of each list, and of the most frequent list of each query.
     """
-    queries = log.queries[first]
-    order = np.lexsort((-counts, queries))
-    _, starts = np.unique(queries[order], return_index=True)
-    most_frequent = np.zeros(len(log.query_labels), np.int64)
-    most_frequent[queries[order[starts]]] = first[order[starts]]
-    is_other = log.items[first] != log.items[most_frequent[queries]]
+    of_query = np.zeros(len(log.query_labels), np.int64)
+    of_query[log.queries[most_frequent]] = most_frequent
+    is_other = log.items[first] != log.items[of_query[log.queries[first]]]
     return bool(is_other.sum(axis=1).max() <= 2)
 
 
@@ -198,31 +199,30 @@ def _error_table(errors: Floats, models: Sequence[str]) -> tuple[pl.DataFrame, i
     with np.errstate(invalid="ignore"):
         low = np.percentile(np.nan_to_num(drawn, nan=-np.inf), 2.5, axis=0)
         high = np.percentile(np.nan_to_num(drawn, nan=np.inf), 97.5, axis=0)
-    has_few = (len(labels) < MIN_QUERIES) | ~np.isfinite(low) | ~np.isfinite(high)
+    lacks_interval = (len(labels) < MIN_QUERIES) | ~np.isfinite(low) | ~np.isfinite(high)
     table = pl.DataFrame(
         {
             "model": models,
             "error": error,
             "noise": np.full(len(models), np.sqrt(sums[:, 1].sum() / sums[:, 0].sum())),
             "predicted": predicted,
-            "low": np.where(has_few, np.nan, low),
-            "high": np.where(has_few, np.nan, high),
+            "low": np.where(lacks_interval, np.nan, low),
+            "high": np.where(lacks_interval, np.nan, high),
         }
     )
     return table, len(labels)
 
 
-def _rounds(queries: Indices, counts: Indices) -> Indices:
-    """Return the round in which each list is left out. The most frequent lists of a query get
-    different rounds; the other lists are never left out, and get -1.
+def _ranks(queries: Indices, counts: Indices) -> tuple[Indices, Indices]:
+    """Return the rank of each list among the lists of its query, from 0 for the most frequent one,
+    and the number of lists of its query.
     """
     order = np.lexsort((-counts, queries))
     _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
-    rank = np.arange(len(order)) - np.repeat(starts, sizes)
-    left_out = (np.repeat(sizes, sizes) > 1) & (counts[order] >= MIN_SESSIONS) & (rank < MAX_LISTS)
-    rounds = np.empty(len(order), np.int64)
-    rounds[order] = np.where(left_out, (rank + queries[order]) % ROUNDS, -1)
-    return rounds
+    ranks, n_of_query = np.empty((2, len(order)), np.int64)
+    ranks[order] = np.arange(len(order)) - np.repeat(starts, sizes)
+    n_of_query[order] = np.repeat(sizes, sizes)
+    return ranks, n_of_query
 
 
 def _squared_errors(
@@ -327,21 +327,21 @@ def _verdict(
         )
     if low > TRUSTED:
         numbers = ", whose numbers of clicks differ too little to be tested"
-        if least <= most:
+        is_tested = least <= most
+        if is_tested:
             numbers = (
                 f", and {of_totals:.0%} ({least:.0%} to {most:.0%}) of the differences in their "
                 "numbers of clicks"
             )
-        if least <= most and of_totals < TRUSTED:
+        if is_tested and of_totals < TRUSTED:
             return "unknown", f"{UNKNOWN}: {fact}{numbers}."
         # Without a test of the numbers of clicks, the model that fit prefers may misorder lists.
-        is_best = (best["low"] > TRUSTED).sum() == 1 or not least <= most
+        is_best = (best["low"] > TRUSTED).sum() == 1 or not is_tested
         advice = f" Use the users of {model}, even if fit prefers another model."
         advice *= len(table) > 1 and is_best
         return "can", (
             f"Simulations of this log can be trusted to order lists like those of the log: {fact}"
-            f"{numbers}. "
-            f"They are less reliable about how much a list gains.{advice}"
+            f"{numbers}. They are less reliable about how much a list gains.{advice}"
         )
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order its lists: {fact}."

@@ -132,9 +132,10 @@ def read_log(
         if hasattr(frame, "reset_index"):  # a pandas frame, whose index Polars would drop
             levels = [level for level in frame.index.names if level is not None]
             frame = frame.reset_index([level for level in levels if level not in frame])
-            if find_spec("pyarrow") is None:
-                raise ImportError("to read a pandas frame, type: pip install pyarrow")
-            with one_line_errors(name, "cannot be read", "expected one type in each column"):
+            cure = "expected one type in each column"
+            if find_spec("pyarrow") is None:  # which only frames of numbers do without
+                cure += ", and perhaps pyarrow: pip install pyarrow"
+            with one_line_errors(name, "cannot be read", cure):
                 frame = pl.DataFrame(frame)
         table = pl.DataFrame(frame)
         rows = _parse_rows(name, table, names, table.columns)

@@ -47,13 +47,15 @@ class RegretCallback(BaseCallback):
         gamma = getattr(self.model, "gamma", 0.0)
         users = user_model_of(self.training_env.get_attr("unwrapped")[0])
         shows_lists = not isinstance(self.model.action_space, Choices)
-        if gamma and shows_lists and users is not None and not users.may_leave:
+        if users is None or not shows_lists:
+            return
+        if gamma and not users.may_leave:
             warnings.warn(
                 f"gamma is {gamma}, but no list changes the rewards of later sessions, which "
                 "therefore only add noise: pass gamma=0.0 to the model",
                 stacklevel=5,
             )
-        if users is not None and gamma == 0 and 0 < users.discount < 1:
+        if gamma == 0 and users.discount < 1:
             warnings.warn(
                 "gamma is 0, but users have a memory, and their later sessions depend on the list: "
                 f"pass their discount, gamma={users.discount:.4g}, to the model",

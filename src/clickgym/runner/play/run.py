@@ -329,7 +329,7 @@ def play_run(
         trained=agent.trained if isinstance(agent, FrozenPolicy) else None,
         unrecorded=max(n_simulated - meter.step, 0),
         users_per_stream=users_per_stream(
-            user_model_of(env), int(steps[-1]), getattr(agent, "n_envs", 1)
+            user_model_of(env), int(steps[-1]), agent.n_envs if isinstance(agent, Learner) else 1
         ),
     )
 
