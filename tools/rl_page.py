@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from polars import col
 
 from clickgym.agents import AGENTS, Learner
+from clickgym.agents.rl.learner import discount_within
 from clickgym.bench.result_files import read_results
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -171,7 +172,7 @@ def defaults_table() -> Rows:
     rows = [["name", "actions", "defaults", "defaults that differ if items have features"]]
     for name, agent in AGENTS.items():
         if issubclass(agent, Learner):
-            discount = {"gamma": float(agent.actions == "items")}
+            discount = {"gamma": discount_within(agent.actions)}
             settings = ", ".join(
                 f"{key}={value}" for key, value in (discount | dict(agent.defaults)).items()
             )

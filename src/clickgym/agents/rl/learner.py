@@ -74,6 +74,13 @@ LOGS = ("tensorboard_log", "verbose")
 """The library's arguments that say what to log. A learner writes no log."""
 
 
+def discount_within(actions: str) -> float:
+    """Return the default discount if sessions are independent, for a kind of actions: 1 if an
+    episode is a list that is chosen item by item, and 0 otherwise.
+    """
+    return 1.0 if actions == "items" else 0.0
+
+
 class Learner(BaseAgent):
     """Base class of *learners*: agents that run an RL algorithm of stable-baselines3, or of a
     library built on it, and learn from every session. `clickgym.run` runs a learner like any other
@@ -269,7 +276,7 @@ class Learner(BaseAgent):
             from .plackett_luce import PlackettLuceActorCritic as policy
 
             arguments.pop("policy", None)  # the library does not know the name
-        gamma = 1.0 if self.actions == "items" else 0.0
+        gamma = discount_within(self.actions)
         if discount is not None:  # spread a session's discount over its choices
             gamma = discount ** (1 / self.choices)
         return {"policy": policy, "device": "cpu", "gamma": gamma} | arguments

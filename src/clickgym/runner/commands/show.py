@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ...agents import AGENTS
+from ...agents import AGENTS, Learner
+from ...agents.rl.learner import discount_within
 from ...core.messages import short_repr, suggestions
 from ...core.user_modules import import_user_object
 from ...envs import ENVIRONMENTS, ClickModel, Instance, list_instances, load_instance
@@ -45,13 +46,6 @@ def show(
     text = text_of(split_label(name)[1])
     print_text(console, name, "bold")
     console.print(text, markup=False, highlight=False)
-
-
-DEFAULTS = {
-    "defaults": "Defaults (you can also set all other arguments of the library's class)",
-    "with_features": "Other defaults if items have features",
-}
-"""The attributes in which RL algorithms keep default hyperparameters, each with a heading."""
 
 
 def text_of(name: str) -> str:
@@ -92,14 +86,16 @@ def text_of(name: str) -> str:
             text,
             *(f"{base.__name__}\n{_docstring_of(base)}" for base in bases),
         ]
-        for attribute, heading in DEFAULTS.items():
-            if values := getattr(agent, attribute, None):
-                if attribute == "defaults":
-                    values = {"gamma": float(agent.actions == "items"), **values}
-                settings = ", ".join(f"{name}={value!r}" for name, value in values.items())
-                texts.append(f"{heading}: {settings}")
-                if attribute == "defaults":
-                    texts.append("If users have a memory, gamma follows from how long they stay.")
+        if isinstance(agent, type) and issubclass(agent, Learner):
+            gamma = {"gamma": discount_within(agent.actions)}
+            texts += [
+                "Defaults (you can also set all other arguments of the library's class): "
+                + _settings_text({**gamma, **agent.defaults}),
+                "If users have a memory, gamma follows from how long they stay.",
+            ]
+            if agent.with_features:
+                others = _settings_text(agent.with_features)
+                texts.append(f"Other defaults if items have features: {others}")
         return "\n\n".join(texts)
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
     raise ValueError(f"unknown name {name!r}{suggestions(name, names)}")
@@ -114,6 +110,10 @@ def _description_of(instance: Instance) -> str:
     facts += [f"users change after sessions {steps}" for steps in sorted(changes)]
     lines = [instance.description or repr(instance), instance.origin, *facts]
     return "\n".join(line for line in lines if line)
+
+
+def _settings_text(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
 def _as_text(fact: Any) -> str:
